@@ -1,0 +1,1 @@
+"""The decoder: settings, drafters, and one round at a time."""

@@ -1,0 +1,1 @@
+"""Records in, layout out: pure functions without a model, a clock or a browser."""

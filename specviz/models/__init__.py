@@ -1,0 +1,1 @@
+"""Pairs on offer, their weights, their vocabularies, and the one class that knows the KV cache."""

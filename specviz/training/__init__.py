@@ -1,0 +1,1 @@
+"""Distilling a small drafter from a target."""
