@@ -1,0 +1,103 @@
+"""A real server and a real browser: what AppTest cannot see."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, Response
+
+from specviz.cli import browser as browsers
+
+# A deep link asks for these below its own path first: two harmless 404, and Chromium's word about each.
+PROBE = re.compile(r"/_stcore/(health|host-config)$")
+# Streamlit's file watcher walks torch's lazy namespace where it is not stopped.
+LOG_TROUBLE = re.compile(r"Traceback|torch\.classes|Tried to instantiate class")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Everything in this folder is an e2e test and needs a browser."""
+    here = [item for item in items if Path(__file__).parent in item.path.parents]
+    for item in here:
+        item.add_marker(pytest.mark.e2e)
+        if browsers.find_chromium() is None:
+            item.add_marker(pytest.mark.skip(reason="no Chromium (on Debian: apt-get install chromium)"))
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running app: its address and the file its log goes to."""
+
+    url: str
+    log: Path
+
+
+@contextmanager
+def serve(folder: Path, script: Path = browsers.APP, **environment: str) -> Iterator[Server]:
+    """A fresh server whose log must be clean when it ends."""
+    log = folder / "log.txt"
+    with browsers.serve(log, script, environment) as url:
+        yield Server(url, log)
+    assert not LOG_TROUBLE.search(log.read_text()), log.read_text()
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The app on a machine that never fetched the pair: recorded runs only."""
+    folder = tmp_path_factory.mktemp("server")
+    with serve(folder, SPECVIZ_PRELOAD="0", SPECVIZ_CACHE=str(folder / "cache")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """One Chromium for all tests; each page has a context, and so a session, of its own."""
+    with browsers.chromium() as chromium:
+        yield chromium
+
+
+@pytest.fixture
+def visit(browser: Browser) -> Iterator[Callable[..., Page]]:
+    """Opens an address in a context of its own; script errors, bad responses and foreign requests fail the test."""
+    trouble: list[str] = []
+    contexts: list[BrowserContext] = []
+
+    def open_page(url: str, **options: object) -> Page:
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+        contexts.append(context)
+        own = tuple(f"{scheme}{url.split('://')[1].split('/')[0]}" for scheme in ("http://", "ws://"))
+
+        def said(message: ConsoleMessage) -> None:
+            if message.type == "error" and not PROBE.search(message.location["url"]):
+                trouble.append(f"console: {message.text}")
+
+        def asked(request: Request) -> None:
+            if not request.url.startswith((*own, "data:", "blob:")):
+                trouble.append(f"a request left the machine: {request.url}")
+
+        def answered(response: Response) -> None:
+            if response.status >= 400 and not PROBE.search(response.url):
+                trouble.append(f"{response.status}: {response.url}")
+
+        page = context.new_page()
+        page.on("console", said)
+        page.on("pageerror", lambda error: trouble.append(f"script error: {error}"))
+        page.on("request", asked)
+        page.on("response", answered)
+        page.goto(url)
+        settled(page)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert not trouble, trouble
+
+
+def settled(page: Page) -> None:
+    """Wait until no script run is in progress."""
+    page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for(timeout=30_000)
