@@ -1,8 +1,8 @@
 """Laws over a vocabulary: how logits become probabilities, and what two laws share.
 
-Written once against the array API, for NumPy and torch alike. A law is the last axis of an array, shape ``(..., vocab)``,
-float64, in [0, 1], summing to 1. p is the target's law and q the drafter's, as in Leviathan et al. 2023 (arXiv
-2211.17192); Chen et al. 2023 (arXiv 2302.01318) swap the letters.
+Written once against the array API, for NumPy and torch alike. A law is the last axis of an array of shape ``(...,
+vocab)``: float64, in [0, 1], summing to 1. p is the target's law and q the drafter's, as in Leviathan et al. 2023
+(arXiv 2211.17192); Chen et al. 2023 (arXiv 2302.01318) swap the letters.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def warp(logits: Array, temperature: float, top_k: int = 0, top_p: float = 1.0) 
     """The law that a token is drawn from: temperature, then top-k, then top-p, then normalised.
 
     Temperature 0 is a one-hot row on the lowest id among the largest logits. top-k keeps everything that ties with the
-    k-th logit. top-p keeps tokens, likeliest first and lowest id first among equals, while the mass before them is below
-    ``top_p``: the token that crosses the line stays.
+    k-th logit. top-p keeps tokens, likeliest first and lowest id first among equals, while the mass before them is
+    below ``top_p``: the token that crosses the line stays.
 
     Args:
         logits: shape (..., vocab), any real dtype. -inf rules a token out.
@@ -45,22 +45,27 @@ def warp(logits: Array, temperature: float, top_k: int = 0, top_p: float = 1.0) 
     """
     check_warp(temperature, top_k, top_p)
     xp = array_namespace(logits)
-    logits = xp.astype(logits, xp.float64)
-    largest = xp.max(logits, axis=-1, keepdims=True)
+    scaled = xp.astype(logits, xp.float64, copy=True)
+    largest = xp.max(scaled, axis=-1, keepdims=True)
     if not xp.all(xp.isfinite(largest)):
         raise ValueError(
             "every row of logits needs a finite largest value, got a row with NaN, +inf or nothing but -inf"
         )
     if is_greedy(temperature):
-        return one_hot(xp.argmax(logits, axis=-1), like=logits)
+        return one_hot(xp.argmax(scaled, axis=-1), like=scaled)
     # The largest logit is subtracted first: it stays 0 at any temperature, so nothing overflows however small that is.
-    scaled = (logits - largest) / temperature
+    # In place, because on wide rows fresh memory takes several times longer than the arithmetic.
+    scaled -= largest
+    scaled /= temperature
     if 0 < top_k < scaled.shape[-1]:
-        kth_largest = top_n(scaled, top_k)[0][..., -1:]
+        kth_largest = _descending(scaled, top_k)[..., -1:]
         scaled = xp.where(scaled >= kth_largest, scaled, -math.inf)
-    weights = xp.exp(scaled)
-    p = weights / xp.sum(weights, axis=-1, keepdims=True)
-    return _nucleus(p, top_p) if top_p < 1 else p
+    p = xp.exp(scaled)
+    p /= xp.sum(p, axis=-1, keepdims=True)
+    if top_p < 1:
+        p = _nucleus(p, top_p)
+        p /= xp.sum(p, axis=-1, keepdims=True)
+    return p
 
 
 def check_warp(temperature: float, top_k: int = 0, top_p: float = 1.0) -> None:
@@ -74,7 +79,7 @@ def check_warp(temperature: float, top_k: int = 0, top_p: float = 1.0) -> None:
 
 
 def one_hot(ids: Array, like: Array) -> Array:
-    """The laws, shape (..., vocab), that are certain of ``ids``, shape (...); vocabulary and device are those of ``like``."""
+    """Laws (..., vocab) that are certain of ``ids`` (...), with the vocabulary and on the device of ``like``."""
     xp = array_namespace(like)
     every_id = xp.arange(like.shape[-1], device=device(like))
     return xp.astype(every_id == ids[..., None], xp.float64)
@@ -170,40 +175,44 @@ def top_n(x: Array, n: int) -> tuple[Array, Array]:
     size = x.shape[-1]
     if not 1 <= n <= size:
         raise ValueError(f"n must be in 1..{size}, got {n}")
-    # NumPy and torch break ties in their own ways, so they are asked for the n-th value only.
-    listed = _largest(x, _nth_largest(x, n), n)
-    ids = xp.reshape(xp.nonzero(listed)[-1], (*x.shape[:-1], n))
-    values = xp.take_along_axis(x, ids, axis=-1)
-    order = xp.argsort(values, axis=-1, descending=True, stable=True)
-    return xp.take_along_axis(values, order, axis=-1), xp.take_along_axis(ids, order, axis=-1)
+    values = _descending(x, n)
+    # Their ids by way of a mask: NumPy and torch break ties each in their own way.
+    ids = xp.reshape(xp.nonzero(_largest(x, values[..., -1:], n))[-1], values.shape)
+    order = xp.argsort(xp.take_along_axis(x, ids, axis=-1), axis=-1, descending=True, stable=True)
+    return values, xp.take_along_axis(ids, order, axis=-1)
 
 
-def _nth_largest(x: Array, n: int) -> Array:
-    """The n-th largest value of each row, shape (..., 1), without a sort: the array API has no other word for it."""
+def _descending(x: Array, n: int) -> Array:
+    """The n largest values of each row, largest first, without a sort of the whole row.
+
+    The one place that asks which library it has: the array API knows no partial sort.
+    """
     if is_torch_array(x):
-        return x.topk(n, dim=-1).values[..., -1:]
+        return x.topk(n, dim=-1).values
     xp = array_namespace(x)
-    return xp.partition(x, x.shape[-1] - n, axis=-1)[..., x.shape[-1] - n, None]
+    largest = xp.partition(x, x.shape[-1] - n, axis=-1)[..., x.shape[-1] - n :]
+    return xp.sort(largest, axis=-1, descending=True)
 
 
-def _largest(x: Array, threshold: Array, count: Array | int) -> Array:
-    """Mask of the ``count`` largest values of each row, the smallest of them being ``threshold``; low ids win ties."""
+def _largest(x: Array, least: Array, count: Array | int) -> Array:
+    """Mask of the ``count`` largest values of each row, the smallest of which is ``least``; low ids win ties."""
     xp = array_namespace(x)
-    above = x > threshold
-    tied = x == threshold
-    room = count - xp.sum(xp.astype(above, xp.int64), axis=-1, keepdims=True)
-    return above | (tied & (xp.cumulative_sum(xp.astype(tied, xp.int64), axis=-1) <= room))
+    reaching = x >= least
+    surplus = xp.sum(xp.astype(reaching, xp.int64), axis=-1, keepdims=True) - count
+    if not xp.any(surplus > 0):
+        return reaching
+    tied = xp.astype(x == least, xp.int64)
+    room = xp.sum(tied, axis=-1, keepdims=True) - surplus
+    return (x > least) | (reaching & (xp.cumulative_sum(tied, axis=-1) <= room))
 
 
 def _nucleus(p: Array, top_p: float) -> Array:
-    """Rows of p cut by top-p and normalised."""
+    """Laws cut by top-p, not normalised."""
     xp = array_namespace(p)
     size = p.shape[-1]
-    descending = top_n(p, min(_NUCLEUS_GUESS, size))[0]
+    descending = _descending(p, min(_NUCLEUS_GUESS, size))
     if xp.any(xp.sum(descending, axis=-1) < top_p):
-        descending = xp.sort(p, axis=-1, descending=True)
+        descending = _descending(p, size)
     before = xp.cumulative_sum(descending, axis=-1) - descending
     count = xp.sum(xp.astype(before < top_p, xp.int64), axis=-1, keepdims=True)
-    threshold = xp.take_along_axis(descending, count - 1, axis=-1)
-    kept = xp.where(_largest(p, threshold, count), p, 0.0)
-    return kept / xp.sum(kept, axis=-1, keepdims=True)
+    return xp.where(_largest(p, xp.take_along_axis(descending, count - 1, axis=-1), count), p, 0.0)

@@ -1,8 +1,9 @@
 """Verification rules: which drafts stay, and what follows them.
 
-p is the target's law and q the drafter's. A round of gamma drafts brings ``p (gamma+1, vocab)`` and ``q (gamma, vocab)``,
-shared by all runs; ``draft_ids (..., gamma)`` and the noise may carry leading axes, one run each, so that the decoder and
-a bench of 100,000 draws run the same code. Places count from 0. gamma 0 is plain decoding with the rule's own draw.
+p is the target's law and q the drafter's. A round of gamma drafts brings ``p (gamma+1, vocab)`` and ``q (gamma,
+vocab)``, shared by all runs; ``draft_ids (..., gamma)`` and the noise may carry leading axes, one run each, so that the
+decoder and a bench of 100,000 draws run the same code. Places count from 0. gamma 0 is plain decoding with the rule's
+own draw. Every comparison with a coin is ``coin < threshold``: what has chance 0 never passes.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from specviz.theory import gumbel_match
 
 @dataclass(frozen=True)
 class Judgements:
-    """How each draft was tested; arrays of shape (..., gamma).
+    """How each draft was tested; arrays of shape (..., gamma), which broadcast with each other.
 
     Attributes:
         accept_prob: chance of passing given this draft, before coin or noise is seen, float64 in [0, 1].
-        passed: outcome of the draft's own test, bool. Drafts behind the first failure are tested too, on paper.
-        coin: uniforms in (0, 1), where the rule throws coins, else None.
-        target_id: the target's own tokens, where the rule compares, else None. One of the two is always set.
+        passed: outcome of the draft's own test, bool; computed for every draft, also behind the first failure.
+        coin: uniforms in (0, 1) where the rule throws coins, else None.
+        target_id: the target's own tokens where the rule compares with them, else None. One of the two is always set.
         weight: w of block verification, float64 in [0, 1], else None.
     """
 
@@ -40,12 +41,12 @@ class Judgements:
 
 @dataclass(frozen=True)
 class Closing:
-    """The last token of the round: a correction after a rejection, a bonus after a full accept, plain without drafts.
+    """The last token of a round: a correction after a rejection, a bonus after a full accept, plain without drafts.
 
     Attributes:
         id: int64, shape (...).
         draw: the uniform it was drawn with, shape (...); None where the rule used none.
-        law: computes, when called, the law it was drawn from, shape (..., vocab), float64.
+        law: computes, when called, the law it was drawn from: shape (..., vocab), float64.
     """
 
     id: Array
@@ -55,7 +56,7 @@ class Closing:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The outcome of a round: how many drafts are kept, int64 of shape (...) in 0..gamma, why, and what follows them."""
+    """The outcome of a round: how many drafts are kept (int64, shape (...), in 0..gamma), why, and what follows."""
 
     kept: Array
     judgements: Judgements
@@ -63,8 +64,13 @@ class Verdict:
 
 
 class Rule(ABC):
-    """A verification rule. ``exact``: the text follows the target's law, whatever the drafter. ``by_round``: its noise must
-    be keyed by the round's start too (:func:`specviz.noise.uniform`)."""
+    """A verification rule.
+
+    Attributes:
+        name: how settings and traces call it.
+        exact: the text follows the target's law, whatever the drafter.
+        by_round: its noise must be keyed by the round's start as well; see :func:`specviz.noise.uniform`.
+    """
 
     name: ClassVar[str]
     exact: ClassVar[bool] = True
@@ -79,7 +85,7 @@ class Rule(ABC):
         """Judge the drafts and draw the closing token.
 
         Args:
-            p: target's laws, shape (gamma+1, vocab), float64.
+            p: the target's laws, shape (gamma+1, vocab), float64.
             q: the laws that the drafts were drawn from, shape (gamma, vocab), float64.
             draft_ids: int64, shape (..., gamma).
             noise: the numbers of this round.
@@ -90,35 +96,38 @@ class Rule(ABC):
 
     @abstractmethod
     def keep_probability(self, p: Array, q: Array) -> Array | None:
-        """Chance that a draft is kept here, before it is drawn, shape (...); None where a position alone has none."""
+        """Chance that a draft is kept here, before it is drawn, shape (...); None where one position has none."""
 
     @abstractmethod
     def emitted_law(self, p: Array, q: Array) -> Array:
-        """Law of the token that a round with one draft emits first, exactly. Shape (..., vocab)."""
+        """Exact law of the first token out of a round with one draft: shape (..., vocab)."""
 
 
 # --- rules that throw coins -------------------------------------------------------------------------------------------
 
 
 class _RatioRule(Rule):
-    """Keep while coin < min(1, p/q); then a correction that is the subclass's own."""
+    """Keep while coin < min(1, p/q). What replaces the first rejected draft is up to the subclass."""
 
     def verify(self, p: Array, q: Array, draft_ids: Array, noise: Noise) -> Verdict:
-        gamma = _check_shapes(p, q, draft_ids)
+        """See :meth:`Rule.verify`; accept_prob is min(1, p/q)."""
+        gamma = _gamma(p, q, draft_ids)
         accept_prob = _ratio(_at(p, draft_ids), _at(q, draft_ids))
         coin = noise.accept(gamma)
         passed = coin < accept_prob
         kept = _leading(passed)
-        closing = _drawn(
-            kept, lambda k: p[k] if k == gamma else self.correction(p[k], q[k], draft_ids[..., k]), gamma, noise
-        )
-        return Verdict(kept, Judgements(accept_prob, passed, coin=coin), closing)
+
+        def law_of(k: int) -> Array:
+            return p[k] if k == gamma else self.correction(p[k], q[k], draft_ids[..., k])
+
+        return Verdict(kept, Judgements(accept_prob, passed, coin=coin), _drawn(kept, law_of, gamma, noise))
 
     @abstractmethod
     def correction(self, p: Array, q: Array, draft_id: Array) -> Array:
         """Law of the token in place of a rejected draft: (vocab,), or (..., vocab) where it depends on the draft."""
 
     def keep_probability(self, p: Array, q: Array) -> Array:
+        """Sum of min(p, q) = 1 - TV."""
         return overlap(p, q)
 
 
@@ -128,76 +137,77 @@ class SpeculativeSampling(_RatioRule):
     name = "speculative_sampling"
 
     def correction(self, p: Array, q: Array, draft_id: Array) -> Array:
+        """What the target wants more than the drafter offered."""
         return residual(p, q)
 
     def emitted_law(self, p: Array, q: Array) -> Array:
-        return _kept_or(p, q, residual(p, q))
+        """min(p, q) + TV residual, which is p."""
+        return _kept_or_corrected(q, p, q, residual(p, q))
 
 
 class BlockVerification(Rule):
-    """Judge the block as a whole: a later draft may carry earlier ones. Sun et al. 2024 (arXiv 2403.10444).
+    """Judge the drafts as a block: a later one may carry earlier ones. Sun et al. 2024 (arXiv 2403.10444).
 
-    w_0 = 1, w_i = min(1, w_(i-1) p/q); S_i = sum max(w_i p - q, 0) at the place behind draft i; the bar is
-    h_i = S_i / (S_i + 1 - w_i), and w_gamma for the last draft. kept = the *last* i with coin < h_i.
+    w_0 = 1 and w_i = min(1, w_(i-1) p/q) for draft i from 1. Draft i's bar is h_i = S_i / (S_i + 1 - w_i) with
+    S_i = sum max(w_i p - q, 0) at the place behind it; the last draft's is w_gamma. kept = the *last* i with
+    coin < h_i, and the correction comes from max(w_kept p - q, 0), normalised.
     """
 
     name = "block_verification"
     by_round = True
 
     def verify(self, p: Array, q: Array, draft_ids: Array, noise: Noise) -> Verdict:
+        """See :meth:`Rule.verify`; accept_prob is h, weight is w."""
         xp = array_namespace(p)
-        gamma = _check_shapes(p, q, draft_ids)
-        p_drafts, q_drafts = _at(p, draft_ids), _at(q, draft_ids)
-        weight, accept_prob = xp.zeros_like(p_drafts), xp.zeros_like(p_drafts)
-        carried = xp.ones_like(p_drafts[..., 0]) if gamma else None
+        gamma = _gamma(p, q, draft_ids)
+        p_draft, q_draft = _at(p, draft_ids), _at(q, draft_ids)
+        weight, bar = xp.ones_like(p_draft), xp.ones_like(p_draft)
         for i in range(gamma):
-            carried = _ratio(carried * p_drafts[..., i], q_drafts[..., i])
-            weight[..., i] = carried
-            accept_prob[..., i] = carried if i == gamma - 1 else _bar(carried, p[i + 1], q[i + 1])
+            carried = weight[..., i - 1] if i else 1.0
+            weight[..., i] = _ratio(carried * p_draft[..., i], q_draft[..., i])
+            bar[..., i] = weight[..., i] if i == gamma - 1 else _bar(weight[..., i], p[i + 1], q[i + 1])
         coin = noise.accept(gamma)
-        passed = coin < accept_prob
-        places = xp.arange(1, gamma + 1, dtype=xp.int64, device=device(p))
-        kept = xp.max(xp.where(passed, places, 0), axis=-1) if gamma else _leading(passed)
+        passed = coin < bar
+        # The last pass counts: leading failures, read from the end, are the drafts that go.
+        kept = gamma - _leading(~xp.flip(passed, axis=-1))
 
         def law_of(k: int) -> Array:
             if k == gamma:
                 return p[k]
-            # w_0 is 1 for every run: one law, shared.
-            scaled = p[k] if k == 0 else weight[..., k - 1, None] * p[k]
-            return normalised(xp.maximum(scaled - q[k], 0.0), otherwise=p[k])
+            # Nothing kept: w_0 is 1 for every run, so that they share one law.
+            wanted = p[k] if k == 0 else weight[..., k - 1, None] * p[k]
+            return normalised(xp.maximum(wanted - q[k], 0.0), otherwise=p[k])
 
-        return Verdict(
-            kept, Judgements(accept_prob, passed, coin=coin, weight=weight), _drawn(kept, law_of, gamma, noise)
-        )
+        judgements = Judgements(bar, passed, coin=coin, weight=weight)
+        return Verdict(kept, judgements, _drawn(kept, law_of, gamma, noise))
 
     def keep_probability(self, p: Array, q: Array) -> None:
+        """None: the fate of a draft hangs on the drafts behind it."""
         return None
 
     def emitted_law(self, p: Array, q: Array) -> Array:
-        return _kept_or(p, q, residual(p, q))
+        """A block of one draft is speculative sampling."""
+        return _kept_or_corrected(q, p, q, residual(p, q))
 
 
 # --- rules that compare with the target's own token -------------------------------------------------------------------
 
 
 class _MatchRule(Rule):
-    """Keep while the draft is the target's own token; then emit that very token."""
+    """Keep while the draft is the target's own token, and emit that very token where it is not."""
 
     def verify(self, p: Array, q: Array, draft_ids: Array, noise: Noise) -> Verdict:
+        """See :meth:`Rule.verify`; target_id is the target's own token at every place."""
         xp = array_namespace(p)
-        gamma = _check_shapes(p, q, draft_ids)
+        gamma = _gamma(p, q, draft_ids)
         target_ids = xp.stack([self.target_id(p[place], noise, place) for place in range(gamma + 1)], axis=-1)
         passed = draft_ids == target_ids[..., :gamma]
-        accept_prob = xp.zeros(draft_ids.shape, dtype=xp.float64, device=device(p))
+        kept = _leading(passed)
+        accept_prob = xp.ones_like(_at(p, draft_ids))
         for place in range(gamma):
             accept_prob[..., place] = self.accept_prob(p[place], q[place], draft_ids[..., place])
-        kept = _leading(passed)
-        closing = Closing(
-            id=_chosen(kept, lambda k: target_ids[..., k]),
-            draw=self.closing_draw(kept, noise),
-            law=lambda: _laws(kept, lambda k: self.target_law(p[k])),
-        )
-        return Verdict(kept, Judgements(accept_prob, passed, target_id=target_ids[..., :gamma]), closing)
+        judgements = Judgements(accept_prob, passed, target_id=target_ids[..., :gamma])
+        return Verdict(kept, judgements, self.closing(kept, p, target_ids, noise))
 
     @abstractmethod
     def target_id(self, p: Array, noise: Noise, place: int) -> Array:
@@ -207,41 +217,47 @@ class _MatchRule(Rule):
     def accept_prob(self, p: Array, q: Array, draft_ids: Array) -> Array:
         """Chance that the target's own token is the draft, given the draft, shape (...)."""
 
-    def closing_draw(self, kept: Array, noise: Noise) -> Array | None:
-        """The uniform that the closing token was drawn with."""
-        return None
-
-    def target_law(self, p: Array) -> Array:
-        """Law of the target's own token."""
-        return p
+    def closing(self, kept: Array, p: Array, target_ids: Array, noise: Noise) -> Closing:
+        """The target's own token behind the kept drafts."""
+        return Closing(
+            id=_chosen(kept, lambda k: target_ids[..., k]),
+            draw=None,
+            law=lambda: _chosen(kept[..., None], lambda k: self.emitted_law(p[k], p[k])),
+        )
 
     def emitted_law(self, p: Array, q: Array) -> Array:
-        return self.target_law(p)
+        """p: whatever was drafted, the target's own token comes out."""
+        return p
 
 
 class Greedy(_MatchRule):
-    """Keep while the draft is the target's likeliest token. No chance is left; both temperatures are 0."""
+    """Keep while the draft is the target's likeliest token: nothing is left to chance. Both temperatures are 0."""
 
     name = "greedy"
 
     def draft(self, q_row: Array, noise: Noise, place: int) -> Array:
+        """The drafter's likeliest token."""
         return _argmax(q_row)
 
     def target_id(self, p: Array, noise: Noise, place: int) -> Array:
+        """The target's likeliest token."""
         return _argmax(p)
 
-    def target_law(self, p: Array) -> Array:
-        return one_hot(_argmax(p), like=p)
-
     def accept_prob(self, p: Array, q: Array, draft_ids: Array) -> Array:
-        return self.target_law(p)[draft_ids]
+        """0 or 1."""
+        return self.emitted_law(p, q)[draft_ids]
 
     def keep_probability(self, p: Array, q: Array) -> Array:
-        return overlap(self.target_law(p), self.target_law(q))
+        """1 where both models' likeliest tokens agree, else 0."""
+        return array_namespace(p).astype(_argmax(p) == _argmax(q), p.dtype)
+
+    def emitted_law(self, p: Array, q: Array) -> Array:
+        """Certain of the target's likeliest token."""
+        return one_hot(_argmax(p), like=p)
 
 
 class GumbelCoupling(_MatchRule):
-    """Both models take argmax(log law + g) with shared noise g: the text depends on seed and target only.
+    """Both models take argmax(log law + g) with the same noise g: the text depends on target and seed only.
 
     Source: Daliri et al. 2024 (arXiv 2408.07978).
     """
@@ -249,56 +265,145 @@ class GumbelCoupling(_MatchRule):
     name = "gumbel_coupling"
 
     def draft(self, q_row: Array, noise: Noise, place: int) -> Array:
+        """The winner of the drafter's race."""
         return _argmax(log(q_row) + noise.gumbel(place, q_row.shape[-1]))
 
     def target_id(self, p: Array, noise: Noise, place: int) -> Array:
+        """The winner of the target's race, run with the drafter's noise."""
         return _argmax(log(p) + noise.gumbel(place, p.shape[-1]))
 
     def accept_prob(self, p: Array, q: Array, draft_ids: Array) -> Array:
-        # 1 / (q_x sum_y max(p_y / p_x, q_y / q_x)), all quotients kept below 1.
+        """1 / (q_x sum_y max(p_y / p_x, q_y / q_x)) for the draft x."""
         xp = array_namespace(p)
         p_x, q_x = p[draft_ids], q[draft_ids]
+        # Scaled so that the larger of the two is 1: then the sum is at least 1 and nothing overflows.
         larger = xp.maximum(p_x, q_x)
         larger = xp.where(larger > 0, larger, 1.0)
         p_x, q_x = p_x / larger, q_x / larger
         race = xp.sum(xp.maximum(p * q_x[..., None], q * p_x[..., None]), axis=-1)
-        return xp.where(q_x > 0, p_x / xp.where(q_x > 0, race, 1.0), 0.0)
+        return xp.where(q_x > 0, xp.minimum(p_x, race) / xp.where(race > 0, race, 1.0), 0.0)
 
     def keep_probability(self, p: Array, q: Array) -> Array:
+        """Chance that both races have one winner, :func:`specviz.theory.gumbel_match`."""
         return gumbel_match(p, q)
 
 
 class TokenMatch(_MatchRule):
-    """Keep while the target's independent sample happens to be the draft; emit that very sample. Exact, and slow."""
+    """Keep while an independent sample of the target happens to be the draft; emit that sample. Exact, and slow."""
 
     name = "token_match"
 
     def target_id(self, p: Array, noise: Noise, place: int) -> Array:
+        """The target's own sample."""
         return inverse_cdf(p, noise.target(place))
 
     def accept_prob(self, p: Array, q: Array, draft_ids: Array) -> Array:
+        """p of the draft."""
         return p[draft_ids]
 
-    def closing_draw(self, kept: Array, noise: Noise) -> Array | None:
-        return _chosen(kept, noise.target)
+    def closing(self, kept: Array, p: Array, target_ids: Array, noise: Noise) -> Closing:
+        """The target's sample behind the kept drafts, and the uniform it was drawn with."""
+        own = super().closing(kept, p, target_ids, noise)
+        return Closing(own.id, _chosen(kept, noise.target), own.law)
 
     def keep_probability(self, p: Array, q: Array) -> Array:
-        return array_namespace(p).sum(p * q, axis=-1)
+        """Sum of p q."""
+        return array_namespace(p, q).sum(p * q, axis=-1)
+
+
+# --- for the laboratory: rules and drafts that are wrong --------------------------------------------------------------
+
+
+class ResampleFromP(_RatioRule):
+    """Wrong: after a rejection it draws from p, so that what the drafter offers too much of comes twice."""
+
+    name = "resample_from_p"
+    exact = False
+
+    def correction(self, p: Array, q: Array, draft_id: Array) -> Array:
+        """p, although what fits under q was dealt already."""
+        return p
+
+    def emitted_law(self, p: Array, q: Array) -> Array:
+        """min(p, q) + TV p."""
+        return _kept_or_corrected(q, p, q, p)
+
+
+class StrikeOut(_RatioRule):
+    """Wrong: after a rejection it only strikes the draft out of p. That belongs to a one-hot q, not to min(1, p/q)."""
+
+    name = "strike_out"
+    exact = False
+
+    def correction(self, p: Array, q: Array, draft_id: Array) -> Array:
+        """p without the draft."""
+        xp = array_namespace(p)
+        return normalised(xp.where(one_hot(draft_id, like=p) > 0, 0.0, p), otherwise=p)
+
+    def emitted_law(self, p: Array, q: Array) -> Array:
+        """min(p, q) + the sum, over the other tokens x, of max(q_x - p_x, 0) p / (1 - p_x)."""
+        xp = array_namespace(p, q)
+        spread = xp.maximum(q - p, 0.0) / xp.where(p < 1, 1.0 - p, 1.0)
+        return xp.minimum(p, q) + p * (xp.sum(spread, axis=-1, keepdims=True) - spread)
+
+
+class MatchThenRedraw(TokenMatch):
+    """Wrong: where the target's sample differs from the draft, it is thrown away and another one drawn from p."""
+
+    name = "match_then_redraw"
+    exact = False
+
+    def closing(self, kept: Array, p: Array, target_ids: Array, noise: Noise) -> Closing:
+        """A fresh sample of the target."""
+        return _drawn(kept, lambda k: p[k], p.shape[0] - 1, noise)
+
+    def emitted_law(self, p: Array, q: Array) -> Array:
+        """P q + (1 - sum p q) p: pulled towards tokens that both models like."""
+        return p * q + (1.0 - self.keep_probability(p, q)[..., None]) * p
+
+
+@dataclass(frozen=True)
+class WrongDraft:
+    """A drafter that lies: it draws from one law and reports another.
+
+    Attributes:
+        name: how the laboratory calls it.
+        laws: from logits (..., vocab) and a temperature to (drawn_from, reported), both (..., vocab), float64.
+    """
+
+    name: str
+    laws: Callable[[Array, float], tuple[Array, Array]]
+
+    def emitted_law(self, p: Array, logits: Array, temperature: float) -> Array:
+        """Exact law of one token when speculative sampling believes the report: shape (..., vocab)."""
+        drawn_from, reported = self.laws(logits, temperature)
+        return _kept_or_corrected(drawn_from, p, reported, residual(p, reported))
 
 
 RULES: dict[str, Rule] = {
     rule.name: rule for rule in (Greedy(), SpeculativeSampling(), GumbelCoupling(), TokenMatch(), BlockVerification())
 }
-"""The exact rules, by name: what the decoder takes."""
+"""The exact rules by name: the only ones that the decoder takes."""
+
+WRONG_RULES: dict[str, Rule] = {rule.name: rule for rule in (ResampleFromP(), MatchThenRedraw(), StrikeOut())}
+"""Rules that distort the text, by name."""
+
+WRONG_DRAFTS: dict[str, WrongDraft] = {
+    draft.name: draft
+    for draft in (
+        WrongDraft("q_before_temperature", lambda logits, t: (warp(logits, t), warp(logits, 1.0))),
+        WrongDraft("argmax_drafted_softmax_reported", lambda logits, t: (warp(logits, 0.0), warp(logits, t))),
+    )
+}
+"""Drafts that distort the text under a right rule, by name."""
 
 
 # --- steps that rules share -------------------------------------------------------------------------------------------
 
 
-def _check_shapes(p: Array, q: Array, draft_ids: Array) -> int:
-    """gamma, after a look at the shapes."""
-    gamma = int(draft_ids.shape[-1])
-    vocab = p.shape[-1]
+def _gamma(p: Array, q: Array, draft_ids: Array) -> int:
+    """The number of drafts, once the shapes fit together."""
+    gamma, vocab = int(draft_ids.shape[-1]), int(p.shape[-1])
     if tuple(p.shape) != (gamma + 1, vocab) or tuple(q.shape) != (gamma, vocab):
         raise ValueError(
             f"{gamma} drafts need p of shape ({gamma + 1}, vocab) and q of shape ({gamma}, vocab), "
@@ -320,50 +425,43 @@ def _ratio(p: Array, q: Array) -> Array:
 
 
 def _bar(weight: Array, p: Array, q: Array) -> Array:
-    """h = S / (S + 1 - w) with S = sum max(w p - q, 0), shape (...); 1 where both are 0."""
-    xp = array_namespace(p)
+    """h = S / (S + 1 - w) with S = sum max(w p - q, 0), shape (...); 1 where both parts are 0."""
+    xp = array_namespace(p, q)
     surplus = xp.sum(xp.maximum(weight[..., None] * p - q, 0.0), axis=-1)
     whole = surplus + 1.0 - weight
     return xp.where(whole > 0, surplus / xp.where(whole > 0, whole, 1.0), 1.0)
 
 
-def _kept_or(p: Array, q: Array, correction: Array) -> Array:
-    """Law of one emitted token: min(p, q) was kept, the rest came from ``correction``."""
-    xp = array_namespace(p, q)
-    kept = xp.minimum(p, q)
-    return kept + (1.0 - xp.sum(kept, axis=-1, keepdims=True)) * correction
+def _kept_or_corrected(drawn_from: Array, p: Array, q: Array, correction: Array) -> Array:
+    """Law of one token: a draft from ``drawn_from`` that passed min(1, p/q), or else a draw from ``correction``."""
+    kept = drawn_from * _ratio(p, q)
+    return kept + (1.0 - array_namespace(p).sum(kept, axis=-1, keepdims=True)) * correction
 
 
 def _argmax(scores: Array) -> Array:
+    """The lowest id among the largest scores, shape (...)."""
     return array_namespace(scores).argmax(scores, axis=-1)
 
 
 def _leading(passed: Array) -> Array:
-    """How many drafts passed before the first failure: (..., gamma) bool to (...) int64."""
+    """How many of (..., gamma) are true before the first that is not: int64, shape (...)."""
     xp = array_namespace(passed)
     failures = xp.cumulative_sum(xp.astype(~passed, xp.int64), axis=-1)
     return xp.sum(xp.astype(failures == 0, xp.int64), axis=-1)
 
 
 def _chosen(kept: Array, value_of: Callable[[int], Array]) -> Array:
-    """``value_of(k)`` of the k that each run kept; asks only for the k that occur."""
+    """``value_of(k)`` for the k that each run kept. Only the k that occur are asked for: a law costs a row."""
     xp = array_namespace(kept)
     first, *others = xp.unique_values(kept).tolist()
     chosen = value_of(first)
     for k in others:
         chosen = xp.where(kept == k, value_of(k), chosen)
-    return chosen
-
-
-def _laws(kept: Array, law_of: Callable[[int], Array]) -> Array:
-    """``law_of(k)`` of the k that each run kept, shape (..., vocab)."""
-    xp = array_namespace(kept)
-    laws = _chosen(kept[..., None], law_of)
-    return xp.broadcast_to(laws, (*kept.shape, laws.shape[-1]))
+    return xp.broadcast_arrays(chosen, kept)[0]
 
 
 def _drawn(kept: Array, law_of: Callable[[int], Array], gamma: int, noise: Noise) -> Closing:
-    """The closing token drawn from ``law_of(kept)``: a bonus with the target's own number, a correction with another."""
+    """The closing token drawn from ``law_of(kept)``: with the target's own number, or the residual's if it corrects."""
 
     def draw_of(k: int) -> Array:
         return noise.target(k) if k == gamma else noise.residual(k)
@@ -371,5 +469,5 @@ def _drawn(kept: Array, law_of: Callable[[int], Array], gamma: int, noise: Noise
     return Closing(
         id=_chosen(kept, lambda k: inverse_cdf(law_of(k), draw_of(k))),
         draw=_chosen(kept, draw_of),
-        law=lambda: _laws(kept, law_of),
+        law=lambda: _chosen(kept[..., None], law_of),
     )
