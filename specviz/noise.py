@@ -48,7 +48,7 @@ def uniform(
     Raises:
         ValueError: the stream is unknown, or an int does not fit in 64 bits.
     """
-    return _unit(_hash(_state(seed, stream, position, start, like), 0))[..., 0]
+    return _unit(_state(seed, stream, position, start, like))[..., 0]
 
 
 def gumbel(seed: Integers, position: Integers, vocab_size: int, *, like: Array | None = None) -> Array:

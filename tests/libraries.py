@@ -1,0 +1,29 @@
+"""Both array libraries, for tests of mathematics that is written once for the two."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+ToArray = Callable[[Any], Any]
+
+both_libraries = pytest.mark.parametrize(
+    "array", [np.asarray, lambda values: torch.as_tensor(np.asarray(values))], ids=["numpy", "torch"]
+)
+"""Runs a test with ``array`` turning lists and NumPy arrays into arrays of one library, then of the other."""
+
+
+def close(actual: Any, expected: Any, tolerance: float = 1e-12) -> bool:
+    """Whether arrays of any library have one shape and agree."""
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    return actual.shape == expected.shape and np.allclose(actual, expected, rtol=0, atol=tolerance)
+
+
+def equal(actual: Any, expected: Any) -> bool:
+    """Whether arrays of any library have one shape and are the same to the bit."""
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    return actual.shape == expected.shape and bool(np.all(actual == expected))
