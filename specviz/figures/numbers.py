@@ -1,0 +1,62 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+MOST_DIGITS = 12
+SMALLEST = 1e-4
+
+WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+
+
+def count(number: int) -> str:
+    """A count in words up to twelve, in figures above."""
+    return WORDS[number] if 0 <= number < len(WORDS) else f"{number:,}"
+
+
+def ordinal(number: int) -> str:
+    """"first" for 1, up to ten in words, in figures above."""
+    return ORDINALS[number - 1] if 1 <= number <= len(ORDINALS) else f"{number}th"
+
+
+def probability(value: float | None, digits: int = 2) -> str:
+    """A probability that never looks like 0 or 1 unless it is."""
+    if value is None:
+        return "–"
+    if value in (0.0, 1.0):
+        return f"{value:.0f}"
+    if 0 < value < SMALLEST:
+        return f"<{SMALLEST:.4f}"
+    while digits < MOST_DIGITS and float(f"{value:.{digits}f}") in (0.0, 1.0):
+        digits += 1
+    return f"{value:.{digits}f}"
+
+
+def told_apart(*values: float | None) -> tuple[str, ...]:
+    """The values with as many digits (at least two) as it takes to tell the different ones apart."""
+    different = len(set(values))
+    for digits in range(2, MOST_DIGITS + 1):
+        written = tuple(probability(value, digits) for value in values)
+        if len(set(written)) == different:
+            break
+    return written
+
+
+def odds(chance: float, beside: float | None = None) -> str:
+    """"24 in 100"; in 1,000 or more where 100 is too coarse to tell it from 0, from 1 or from ``beside``."""
+    for out_of in (100, 1_000, 10_000):
+        hits = round(chance * out_of)
+        exact = chance in (0.0, 1.0)
+        if (exact or 0 < hits < out_of) and (beside is None or beside == chance or hits != round(beside * out_of)):
+            return f"{hits:,} in {out_of:,}"
+    return f"{chance * 100:.6g} in 100"
+
+
+def times(chance: float, beside: float | None = None) -> str:
+    """"24 times in 100"."""
+    return odds(chance, beside).replace(" in ", " times in ")
+
+
+def fraction(part: float, whole: float) -> str:
+    """"15/20"."""
+    return f"{part:,}/{whole:,}"

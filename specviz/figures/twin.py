@@ -1,0 +1,68 @@
+"""The twin: the target alone with the same seed, and whether it wrote the same text."""
+
+from __future__ import annotations
+
+from specviz.figures.sentences import Spans
+from specviz.figures.text import Texts
+from specviz.trace import Row, Trace, tally
+
+SAME_TEXT = ("greedy", "gumbel_coupling", "token_match")
+"""Rules under which the text itself survives the drafter; under the others only its law does."""
+
+NEAR_TIE = 1e-2
+"""Difference of the target's two largest logits below which rounding may decide between them."""
+
+TEMPLATES = {
+    "same": ("Same {tokens} tokens", ", {reads} reads instead of {alone}."),
+    "law": ("Another text, the same law", ": {reads} reads for {tokens} tokens; the target alone needs {alone}."),
+    "lucky": ("Same {tokens} tokens, by luck", ": only the law is promised. {reads} reads instead of {alone}."),
+    "near tie": ("Same first {agree} tokens, then a near tie", ": {top}. Rounding decides, not the rule."),
+    "report": ("The texts part after {agree} tokens", ": {top}. They should not; please report it."),
+}
+
+
+def first_difference(trace: Trace, twin: Trace) -> int | None:
+    """Index of the first token in which the two texts differ; None when the shorter begins the longer."""
+    return next((i for i, (a, b) in enumerate(zip(trace.text_ids, twin.text_ids, strict=False)) if a != b), None)
+
+
+def compare(trace: Trace, twin: Trace, texts: Texts) -> tuple[bool, Spans]:
+    """Whether twin and run agree as their rule promises, and the sentence that says so."""
+    ours = trace.rounds[-1].settings or {} if trace.rounds else {}
+    promised = ours.get("rule") in SAME_TEXT
+    tokens = min(len(trace.text_ids), len(twin.text_ids))
+    apart = first_difference(trace, twin)
+    fields = {
+        "tokens": tokens,
+        "agree": apart,
+        "reads": tally(trace.rounds).target_passes,
+        "alone": tokens,
+        "top": "",
+    }
+    if apart is None:
+        return True, _say("same" if promised else "lucky", fields)
+    if not promised:
+        return True, _say("law", fields)
+    row = _row_at(twin, apart)
+    lead, fields["top"] = _top_two(row, texts)
+    near = lead is not None and lead < NEAR_TIE and ours.get("rule") == "greedy"
+    return near, _say("near tie" if near else "report", fields)
+
+
+def _say(which: str, fields: dict[str, object]) -> Spans:
+    strong, rest = TEMPLATES[which]
+    return ((strong.format(**fields), True), (rest.format(**fields), False))
+
+
+def _row_at(twin: Trace, index: int) -> Row | None:
+    position = len(twin.header.prompt_ids) + index
+    rows = (row for round_ in twin.rounds for row in round_.rows())
+    return next((row for row in rows if row.position == position), None)
+
+
+def _top_two(row: Row | None, texts: Texts) -> tuple[float | None, str]:
+    top = row.target_top2 if row is not None else None
+    if not top or len(top) < 2 or top[0][1] is None or top[1][1] is None:
+        return None, "the logits were not recorded"
+    (first, high), (second, low) = top[:2]
+    return high - low, f"{texts(first)} {high:.4f} against {texts(second)} {low:.4f} in logits"

@@ -1,0 +1,119 @@
+"""Our own elements in plain HTML, CSS and JavaScript: strip, coin, place, tally, badges.
+
+Each is a thin wrapper: a layout from :mod:`specviz.figures` goes in as JSON, what the visitor did comes back as a
+trigger. Whatever comes back is checked by whoever uses it. The sources lie beside this file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from specviz.figures import palette
+from specviz.figures.coin import Coin
+from specviz.figures.place import Place
+from specviz.figures.sentences import Spans
+from specviz.figures.tallies import Tally
+from specviz.ui import words
+
+_FOLDER = Path(__file__).parent
+
+
+def _source(name: str) -> str:
+    path = _FOLDER / name
+    return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+def _script(name: str) -> str:
+    glyphs = {fate: sign.glyph for fate, sign in palette.FATES.items()}
+    fates = {fate: sign.word for fate, sign in palette.FATES.items()}
+    script = _source("common.js") + _source(name)
+    return script.replace("__GLYPHS__", json.dumps(glyphs)).replace("__WORDS__", json.dumps(fates))
+
+
+def _component(name: str) -> Callable[..., Any]:
+    return st.components.v2.component(
+        f"specviz_{name}",
+        html=_source(f"{name}.html"),
+        css="\n".join((palette.css(), _source("common.css"), _source(f"{name}.css"))),
+        js=_script(f"{name}.js"),
+    )
+
+
+_run_data, _strip, _coin, _place, _tally, _badges = map(
+    _component, ("run_data", "strip", "coin", "place", "tally", "badges")
+)
+
+
+def run_data(run: str, chunks: Sequence[dict[str, Any]]) -> None:
+    """Hand the layout of a run (:func:`specviz.figures.strip.layout`) to the page; it shows nothing itself."""
+    for index, chunk in enumerate(chunks):
+        _run_data(key=f"run_data_{index}", data={"run": run, "index": index, "of": len(chunks), "chunk": chunk})
+
+
+def strip(
+    *,
+    run: str,
+    rounds: int,
+    moment: int,
+    prompt: str,
+    selected: tuple[int, int],
+    pinned: bool,
+    live_round: int | None,
+    on_moved: Callable[[], None],
+    on_stepped: Callable[[], None],
+    on_picked: Callable[[], None],
+    on_painted: Callable[[], None],
+) -> None:
+    """The strip with its scrubber and the sentence, at event ``moment`` of a run handed over by :func:`run_data`.
+
+    The triggers stand in ``st.session_state.strip``: ``moved`` (an event's index), ``stepped`` (1 or −1), ``picked``
+    ([round, place], place −1 for the closing token, or None) and ``painted`` (once).
+    """
+    _strip(
+        key="strip",
+        data={
+            "run": run,
+            "rounds": rounds,
+            "moment": moment,
+            "prompt": prompt,
+            "prompt_title": words.STRIP["prompt"],
+            "selected": selected,
+            "pinned": pinned,
+            "live_round": live_round,
+            "legend": ("kept", "rejected", "unjudged", "correction", "bonus", "waiting"),
+            "empty": ((words.STRIP["empty"], False),),
+            "words": words.STRIP,
+        },
+        on_moved_change=on_moved,
+        on_stepped_change=on_stepped,
+        on_picked_change=on_picked,
+        on_painted_change=on_painted,
+    )
+
+
+def coin(layout: Coin, *, formulas: bool) -> None:
+    """The coin panel."""
+    data = asdict(layout) | {"hint": words.COIN["hint"], "words": words.COIN}
+    _coin(key="coin", data=data if formulas else data | {"formula": None})
+
+
+def place(layout: Place, *, formulas: bool) -> None:
+    """The place on one baseline."""
+    data = asdict(layout) | {"words": words.PLACE}
+    _place(key="place", data=data if formulas else data | {"formula": None})
+
+
+def tally(layout: Tally, *, title: str, twin: Spans) -> None:
+    """The tally and, under it, what the twin says."""
+    _tally(key="tally", data=asdict(layout) | {"title": title, "twin": twin, "words": words.TALLY})
+
+
+def badges(texts: Sequence[str], *, key: str) -> None:
+    """Small labels that say where the numbers come from."""
+    _badges(key=key, data={"badges": texts})

@@ -1,0 +1,34 @@
+/** Helpers of every component. Text from a model only ever goes in through textContent. */
+const make = (tag, className, ...children) => {
+  const node = document.createElement(tag);
+  if (className) node.className = className;
+  for (const child of children) {
+    if (child !== null && child !== undefined) node.append(child);
+  }
+  return node;
+};
+
+const spans = (pairs) => pairs.map(([text, strong]) => make(strong ? "b" : "span", "", text));
+
+/** A class name from Python's spelling of a meaning: only_target → only-target. */
+const area = (meaning, width, height) => {
+  const node = make("span", `area ${meaning.replace("_", "-")}`);
+  if (width !== undefined) node.style.width = `${(100 * width).toFixed(3)}%`;
+  if (height !== undefined) node.style.height = height;
+  return node;
+};
+
+const key = (meaning, word) => make("span", "key", area(meaning), word);
+
+/** The table behind a figure, folded away; open stays open when the numbers change. */
+const twinTable = (box, table, title) => {
+  let details = box.querySelector("details.twin");
+  if (!details) {
+    details = make("details", "twin", make("summary", "", title), make("div", "scroll"));
+    box.append(details);
+  }
+  const head = make("tr", "", ...table.columns.map((name) => Object.assign(make("th", "", name), { scope: "col" })));
+  const rows = table.rows.map((cells) => make("tr", "", ...cells.map((cell) => make("td", "", cell))));
+  const node = make("table", "", make("caption", "", table.caption), make("thead", "", head), make("tbody", "", ...rows));
+  details.querySelector(".scroll").replaceChildren(node);
+};

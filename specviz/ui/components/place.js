@@ -1,0 +1,84 @@
+/** The place: one row a token, on one baseline; see specviz/figures/place.py. */
+const LEGENDS = {
+  shared: ["both", "only_target", "only_drafter"],
+  waiting: ["only_drafter"],
+  alone: ["target"],
+  pale: ["target", "drafter"],
+  unknown: [],
+};
+
+/** What only one of the models wants: the target above, the drafter below, both where a row holds many tokens. */
+const beyond = (bar, scale) => {
+  const node = make("span", "split");
+  const width = Math.max(bar.only_target, bar.only_drafter);
+  node.style.width = `${(100 * width) / scale}%`;
+  const half = (meaning, size) => {
+    const part = area(meaning, width ? size / width : 0);
+    if (!size) part.style.visibility = "hidden";
+    return part;
+  };
+  node.append(half("only_target", bar.only_target), half("only_drafter", bar.only_drafter));
+  return node;
+};
+
+const track = (bar, mode, scale) => {
+  if (mode === "pale") {
+    const [target, drafter] = [area("target", bar.only_target), area("drafter", bar.only_drafter)];
+    target.classList.toggle("boxed", bar.p === 1);
+    drafter.classList.toggle("boxed", bar.q === 1);
+    return make("span", "track pale", target, drafter);
+  }
+  const node = make("span", "track");
+  if (mode === "alone") node.append(area("target", bar.p / scale));
+  else {
+    if (bar.both > 0) node.append(area("both", bar.both / scale));
+    node.append(beyond(bar, scale));
+  }
+  return node;
+};
+
+const numbers = (written) => make("span", "numbers", ...written.split(/ {2}| · /).map((part) => {
+  const [name, value] = part.includes(" ") ? part.split(" ") : ["", part];
+  return make("span", "", name ? `${name} ` : "", make("b", "", value));
+}));
+
+const row = (bar, data, kind) => {
+  const line = track(bar, data.mode, data.longest * 1.02);
+  if (bar.marks.length) line.append(make("span", "marks", bar.marks.join(", ")));
+  const token = Object.assign(make("span", "token mono", bar.label), { title: bar.label });
+  const node = make("div", `row ${kind}`, token, line, numbers(bar.written));
+  node.setAttribute("role", "listitem");
+  if (data.mode === "pale") {
+    const marks = line.querySelector(".marks");
+    if (marks) node.querySelector(".token").title += ` · ${marks.textContent}`;
+    marks?.remove();
+  }
+  return node;
+};
+
+const together = (bar, data) => {
+  if (!bar || data.mode !== "shared") return [];
+  const shared = area("both", bar.both);
+  if (bar.both > 0.18) shared.textContent = `${data.words.shared} ${data.shared}`;
+  const line = make("span", "track", shared, beyond(bar, 1));
+  const words = bar.written.split(", ").map((part) => {
+    const [value, ...rest] = part.split(" ");
+    return make("div", "", make("b", "", value), ` ${rest.join(" ")}`);
+  });
+  return [make("span", "label", bar.label), line, make("span", "words", ...words)];
+};
+
+export default function ({ data, parentElement }) {
+  const root = parentElement.querySelector(".place");
+  const find = (selector) => root.querySelector(selector);
+  find("h2").textContent = data.title;
+  find(".legend").replaceChildren(...LEGENDS[data.mode].map((meaning) => key(meaning, data.words[meaning])));
+  find(".note").textContent = data.note;
+  find(".note").hidden = !data.note;
+  const others = data.others ? [row(data.others, data, "others")] : [];
+  find(".rows").replaceChildren(...data.bars.map((bar) => row(bar, data, "")), ...others);
+  find(".together").replaceChildren(...together(data.together, data));
+  find(".formula").hidden = !data.formula;
+  find(".formula").textContent = data.formula ?? "";
+  twinTable(root, data.table, data.words.table);
+}

@@ -1,0 +1,252 @@
+/** The strip: paints any moment of a run from the layout that run_data keeps; see specviz/figures/strip.py. */
+const GLYPHS = __GLYPHS__;
+const WORDS = __WORDS__;
+const SEND_EVERY_MS = 200;
+
+/** What a token is at a moment: not there, waiting, or its fate. */
+const fateAt = ([, fate, born, known], moment) => (moment < born ? null : moment < known ? "waiting" : fate);
+
+const roundAt = (rounds, moment) => {
+  let low = 0, high = rounds.length - 1;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (rounds[middle].first <= moment) low = middle; else high = middle - 1;
+  }
+  return low;
+};
+
+const chip = (text, fate, index, place, selected) => {
+  const glyph = fate === "kept" || fate === "plain" ? null : make("span", "glyph", GLYPHS[fate]);
+  const node = make("button", `chip ${fate}${selected ? " selected" : ""}`, glyph, text);
+  node.type = "button";
+  node.tabIndex = -1;
+  node.dataset.round = index;
+  node.dataset.place = place;
+  node.title = `${text} · ${WORDS[fate]}`;
+  node.setAttribute("aria-label", `${text}, ${WORDS[fate]}, round ${index + 1}`);
+  return node;
+};
+
+const cell = (content) => {
+  const node = make("span", "cell", content);
+  node.setAttribute("role", "listitem");
+  return node;
+};
+
+/** One round at a moment. Drafts that died hang below the place where they would have stood. */
+const paintRound = (round, index, moment, view) => {
+  const node = make("span", "round");
+  const begins = view.liveRound === index ? "live from here" : `${index + 1}`;
+  const mark = make("span", "mark", make("i", "", begins));
+  let first = make("span", "first", mark);
+  node.append(first);
+  // The round's mark stays on one line with its first token.
+  const append = (piece) => { (first ?? node).append(piece); first = null; };
+  const dead = [];
+  round.drafts.forEach((draft, place) => {
+    const fate = fateAt(draft, moment);
+    const selected = view.selected[0] === index && view.selected[1] === place;
+    if (fate === "rejected" || fate === "unjudged") dead.push(chip(draft[0], fate, index, place, selected));
+    else if (fate !== null) append(cell(chip(draft[0], fate, index, place, selected)));
+  });
+  let anchor = null;
+  if (round.closing && moment >= round.closing[2]) {
+    const selected = view.selected[0] === index && view.selected[1] === -1;
+    anchor = cell(chip(round.closing[0], round.closing[1], index, -1, selected));
+    append(anchor);
+  }
+  if (dead.length) {
+    if (!anchor) {
+      anchor = cell(make("span", "gap"));
+      append(anchor);
+    }
+    anchor.append(lane(dead, index, view));
+  }
+  return node;
+};
+
+const lane = (dead, index, view) => {
+  if (view.all || view.open.includes(index)) {
+    dead.forEach((node) => node.setAttribute("role", "listitem"));
+    return make("span", "lane open", ...dead);
+  }
+  const rejected = dead.filter((node) => node.classList.contains("rejected")).length;
+  const later = dead.length - rejected;
+  const label = `${rejected ? GLYPHS.rejected : GLYPHS.unjudged}${later && rejected ? ` +${later}` : rejected ? "" : ` ${later}`}`;
+  const count = make("button", "count", label);
+  count.type = "button";
+  count.tabIndex = -1;
+  count.dataset.round = index;
+  count.dataset.place = dead[0].dataset.place;
+  count.title = dead.map((node) => node.title).join("\n");
+  count.setAttribute("aria-label", `${rejected} rejected, ${later} never judged in round ${index + 1}; show`);
+  return make("span", "lane", count);
+};
+
+/** Keep an open lane inside the strip: shift it left, wrap it where it is too long, and make room below it. */
+const settleLanes = (text) => {
+  const bounds = text.getBoundingClientRect();
+  const lanes = [...text.querySelectorAll(".lane.open")];
+  for (const node of lanes) {
+    node.style.left = "0";
+    node.parentElement.style.marginBottom = "";
+    node.style.maxWidth = `${bounds.width - 4}px`;
+    node.classList.add("wrap");
+    node.style.width = "max-content";
+  }
+  if (text.classList.contains("all-open")) return;
+  for (const node of lanes) {
+    const box = node.getBoundingClientRect();
+    const over = box.right - (bounds.left + text.clientWidth);
+    if (over > 0) node.style.left = `${-over}px`;
+    const extra = box.height - 24;
+    if (extra > 4) node.parentElement.style.marginBottom = `calc(1.65rem + ${extra}px)`;
+  }
+};
+
+export default function ({ data, parentElement, setTriggerValue }) {
+  const root = parentElement.querySelector(".strip");
+  const find = (selector) => root.querySelector(selector);
+  const [range, output, text, sentence] = ["input", "output", ".text", ".sentence"].map(find);
+  const state = (root.specviz ??= { dragging: false, all: false, nodes: [], sent: 0 });
+  state.data = data;
+  state.send = setTriggerValue;
+
+  const whole = () => {
+    const chunks = globalThis.specvizRuns?.get(data.run) ?? [];
+    const rounds = chunks.flatMap((chunk) => chunk?.rounds ?? []);
+    return rounds.length === data.rounds ? { prompt: chunks[0]?.prompt ?? "", rounds } : null;
+  };
+
+  const paint = (moment) => {
+    const run = whole();
+    if (!run) return;
+    const events = run.rounds.reduce((sum, round) => sum + round.events.length, 0);
+    const now = Math.min(moment, Math.max(events - 1, 0));
+    const current = run.rounds.length ? roundAt(run.rounds, now) : -1;
+    const selected = state.dragging ? [-1, -1] : data.selected;
+    const open = [current, selected[0]];
+    const view = { all: state.all, open, selected, liveRound: data.live_round };
+    text.classList.toggle("all-open", state.all);
+    if (state.run !== data.run) {
+      state.run = data.run;
+      state.nodes = [];
+      const prompt = make("span", "prompt", data.prompt);
+      prompt.title = data.prompt_title;
+      text.replaceChildren(prompt);
+    }
+    run.rounds.forEach((round, index) => {
+      const old = state.nodes[index];
+      const there = index <= current;
+      const last = round.first + round.events.length - 1;
+      const picked = selected[0] === index ? selected[1] : "";
+      const stamp = there
+        ? [Math.min(now, last), open.includes(index) || state.all, picked, data.live_round === index, round.events.length].join()
+        : "";
+      if (old && old.stamp === stamp) return;
+      const node = there ? paintRound(round, index, now, view) : make("span");
+      node.stamp = stamp;
+      if (old) old.replaceWith(node); else text.append(node);
+      state.nodes[index] = node;
+    });
+    while (state.nodes.length > run.rounds.length) state.nodes.pop().remove();
+    text.querySelector(".caret")?.remove();
+    if (current >= 0) state.nodes[current].append(make("span", "caret"));
+    settleLanes(text);
+    const focus = text.querySelector(".chip.selected") ?? text.querySelector(".caret");
+    text.querySelectorAll('[tabindex="0"]').forEach((node) => (node.tabIndex = -1));
+    const stop = text.querySelector(".chip.selected") ?? [...text.querySelectorAll(".chip[data-place]")].pop();
+    if (stop) stop.tabIndex = 0;
+    if (focus) {
+      const [box, frame] = [focus.getBoundingClientRect(), text.getBoundingClientRect()];
+      if (box.bottom + 40 > frame.bottom) text.scrollTop += box.bottom + 40 - frame.bottom;
+      if (box.top - 24 < frame.top) text.scrollTop -= frame.top + 24 - box.top;
+    }
+
+    range.max = Math.max(events - 1, 0);
+    if (!state.dragging) range.value = now;
+    root.style.setProperty("--done", `${events > 1 ? (100 * now) / (events - 1) : 100}%`);
+    const [label, words] = current < 0 ? ["", data.empty] : run.rounds[current].events[now - run.rounds[current].first];
+    output.textContent = label;
+    range.setAttribute("aria-valuetext", label);
+    const said = label + words.map(([part]) => part).join("");
+    if (sentence.said !== said) {
+      sentence.said = said;
+      sentence.replaceChildren(...spans(words));
+    }
+    if (!state.painted) {
+      state.painted = true;
+      requestAnimationFrame(() => requestAnimationFrame(() => state.send("painted", true)));
+    }
+  };
+
+  range.oninput = () => {
+    state.dragging = true;
+    paint(Number(range.value));
+    if (performance.now() - state.sent > SEND_EVERY_MS) {
+      state.sent = performance.now();
+      state.send("moved", Number(range.value));
+    }
+  };
+  range.onchange = () => {
+    state.dragging = false;
+    state.send("moved", Number(range.value));
+  };
+  // The slider keeps its own keys: without this, an arrow would also be a shortcut of the page.
+  range.onkeydown = (event) => event.stopPropagation();
+
+  text.onclick = (event) => {
+    const target = event.target.closest("[data-round]");
+    if (target) state.send("picked", [Number(target.dataset.round), Number(target.dataset.place)]);
+  };
+  text.onkeydown = (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    const chips = [...text.querySelectorAll(".chip[data-round]")];
+    const next = chips[chips.indexOf(event.target) + step];
+    if (next) { event.target.tabIndex = -1; next.tabIndex = 0; next.focus(); }
+  };
+
+  const fates = find(".fates");
+  if (!fates.childElementCount) {
+    for (const fate of data.legend) {
+      const sign = fate === "unjudged" ? area("unjudged") : make("span", "", GLYPHS[fate]);
+      fates.append(make("span", "key", sign, WORDS[fate]));
+    }
+  }
+  const all = find(".all");
+  all.textContent = state.all ? data.words.fewer : data.words.all;
+  all.onclick = () => {
+    state.all = !state.all;
+    all.setAttribute("aria-pressed", `${state.all}`);
+    all.textContent = state.all ? data.words.fewer : data.words.all;
+    paint(Number(range.value));
+  };
+  const pause = find(".pause");
+  pause.hidden = !data.pinned;
+  pause.textContent = data.words.pinned;
+  pause.onclick = () => state.send("picked", null);
+
+  if (!state.dragging) paint(data.moment);
+
+  const arrived = () => { if (!state.dragging) paint(state.data.moment); };
+  document.addEventListener("specviz-run", arrived);
+  const resized = new ResizeObserver(() => settleLanes(text));
+  resized.observe(text);
+  // A presenter's clicker sends these two; the page's own buttons have one key each.
+  const clicker = (event) => {
+    const by = { PageDown: 1, PageUp: -1 }[event.key];
+    if (!by || event.composedPath().some((node) => node.matches?.("input, textarea, select, [contenteditable]"))) return;
+    event.preventDefault();
+    state.send("stepped", by);
+  };
+  document.addEventListener("keydown", clicker);
+  state.release?.();
+  state.release = () => {
+    document.removeEventListener("specviz-run", arrived);
+    document.removeEventListener("keydown", clicker);
+    resized.disconnect();
+  };
+  return () => state.release();
+}

@@ -1,0 +1,104 @@
+"""What every page has: its name, its style, its badges, and where the models stand."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import streamlit as st
+
+from specviz.models import catalogue
+from specviz.ui import components, session, words
+from specviz.ui.controls import Wanted
+from specviz.ui.loader import Status, loader, preloads
+from specviz.ui.recordings import Recording, for_rule
+from specviz.ui.session import Run
+
+_STYLE = Path(__file__).with_name("page.css")
+TICK_S = 1.0
+
+
+def page_setup(title: str) -> None:
+    """The first statement of every page."""
+    st.set_page_config(page_title=f"{title} · specviz", layout="wide")
+    st.html(_STYLE)
+    st.sidebar.markdown("**specviz**")
+
+
+def heading(title: str, lead: str, run: Run) -> None:
+    """The page's one h1 with its badges, the lead, and where the models stand."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium", key="heading"):
+        st.title(title, anchor=False, width="content")
+        status = loader().status(run.pair_id)
+        ticking = status.state == "loading" or (status.state == "idle" and preloads())
+        st.fragment(_badges, key="badges", run_every=TICK_S if ticking else None)(run, status.state)
+    st.markdown(lead)
+    if status.state in ("absent", "failed") or (status.state == "loading" and status.fraction is not None):
+        st.fragment(_fetching, key="fetching", run_every=TICK_S if status.state == "loading" else None)(run.pair_id)
+
+
+def _badges(run: Run, before: str) -> None:
+    status = loader().status(run.pair_id)
+    header = run.trace.header
+    origin = words.STATUS["recorded" if run.recording is not None else "measured"]
+    machine = [part for part in ((header.device or "").upper(), _short(header.dtype)) if part]
+    components.badges([" · ".join([origin, *machine]), _standing(status)], key="badge_row")
+    if status.state != before and (status.state in ("ready", "failed") or session.state().goal is not None):
+        st.rerun()
+
+
+def _short(dtype: str | None) -> str:
+    return {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}.get(dtype or "", dtype or "")
+
+
+def _standing(status: Status) -> str:
+    standing = words.STATUS["idle" if status.state in ("idle", "absent") else status.state]
+    return f"{standing} · {status.seconds:.0f} s" if status.state == "loading" else standing
+
+
+def _fetching(pair_id: str) -> None:
+    """The one download, asked for by hand, and how far it is."""
+    status = loader().status(pair_id)
+    if status.state == "loading":
+        st.progress(status.fraction or 0.0, status.message)
+        return
+    if status.state == "ready":
+        return
+    spec = catalogue.find(pair_id)
+    megabytes = math.ceil((spec.download_bytes or 0) / 1e6)
+    text, label = words.STATUS["absent"], words.STATUS["fetch"].format(megabytes=megabytes)
+    if status.state == "failed":
+        text, label = words.MESSAGES["failed"].format(reason=status.message), words.STATUS["retry"]
+    with st.container(horizontal=True, vertical_alignment="center", key="fetch_row"):
+        st.text(text, width="content")
+        if st.button(label, key="fetch"):
+            loader().start(pair_id, fetch=True)
+            st.rerun()
+
+
+def offer(run: Run, wanted: Wanted) -> None:
+    """In a recorded run whose controls were touched: go on live, another recording, or keep this one."""
+    changed = session.changes(run, wanted)
+    if run.recording is None or not changed or session.state().goal is not None:
+        return
+    other = for_rule(str(wanted.settings["rule"]))
+    with st.container(border=True, key="offer"):
+        st.text(words.OFFER["changed"].format(changes=", ".join(changed)))
+        with st.container(horizontal=True):
+            same_text = wanted.prompt in (run.prompt, "") and wanted.pair_id == run.pair_id
+            label = words.OFFER["continue" if same_text else "start"]
+            st.button(label, key="go_live", type="primary", on_click=session.go_live, args=(wanted,))
+            if same_text:
+                st.button(words.OFFER["start"], key="start_live", on_click=session.start_live, args=(wanted,))
+            if other is not None and other.name != run.recording:
+                label = words.OFFER["open"].format(name=words.RECORDINGS[other.name])
+                st.button(label, key="open_recording", on_click=session.open_recording, args=(other.name,))
+            st.button(words.OFFER["keep"], key="keep", on_click=_keep, args=(run.recording,))
+
+
+def _keep(name: str) -> None:
+    from specviz.ui import controls, recordings
+
+    found: Recording | None = recordings.recording(name)
+    if found is not None:
+        controls.show(found)

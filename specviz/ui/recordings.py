@@ -1,0 +1,57 @@
+"""The recorded runs that ship with the program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+import specviz
+from specviz import trace as traces
+from specviz.trace import Trace
+
+FOLDER = Path(specviz.__file__).parents[1] / "assets" / "traces"
+RULES = {"speculative_sampling": "sampling", "greedy": "greedy", "gumbel_coupling": "gumbel"}
+"""Which recording shows which rule; the first one opens the page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A run made beforehand, and the target alone with the same seed where that was recorded too."""
+
+    name: str
+    trace: Trace
+    twin: Trace | None
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The settings that were in force."""
+        return (self.trace.rounds[0].settings if self.trace.rounds else None) or {}
+
+
+def recording(name: str) -> Recording | None:
+    """The recording with this name; None where its file is not there."""
+    path = FOLDER / f"{name}.jsonl"
+    return _read(str(path), path.stat().st_mtime_ns) if path.exists() else None
+
+
+def for_rule(rule: str) -> Recording | None:
+    """The recording that shows ``rule``, if there is one."""
+    name = RULES.get(rule)
+    return recording(name) if name is not None else None
+
+
+def first() -> Recording | None:
+    """The recording that opens the page."""
+    return next((found for found in map(recording, RULES.values()) if found is not None), None)
+
+
+@st.cache_resource(show_spinner=False, max_entries=16)
+def _read(path: str, modified: int) -> Recording:
+    """Parsed once a process, shared by all visitors; ``modified`` is part of the key."""
+    file = Path(path)
+    twin = file.with_suffix(".twin.jsonl")
+    return Recording(file.stem, traces.read(file), traces.read(twin) if twin.exists() else None)

@@ -1,0 +1,279 @@
+"""What one visitor is looking at, and how that changes.
+
+Everything is in ``st.session_state.decode``: a frozen :class:`Run` that is replaced as a whole. A step of a model that
+comes back late therefore cannot spoil what the visitor has turned to meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any, Literal
+
+import streamlit as st
+
+from specviz.figures import events, strip
+from specviz.figures.events import Event, Timeline
+from specviz.figures.text import Texts
+from specviz.models.catalogue import EMBEDDED
+from specviz.trace import Header, Round, Trace
+from specviz.ui import controls, recordings, words
+from specviz.ui.controls import Wanted
+from specviz.ui.engine import lengthened
+from specviz.ui.recordings import Recording
+
+MORE_TOKENS = 64
+"""How much longer a recorded run becomes when a step at its end takes it live."""
+SHAPING = ("rule", "temperature", "top_k", "top_p", "seed")
+"""Settings that shape the target's own text: the twin shares them."""
+
+Goal = Literal["step", "round"]
+_keys = count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run on the screen.
+
+    ``key`` changes whenever rounds that were shown are dropped. ``recording`` is its name while it is one.
+    ``live_round`` is the first round that was decoded here. ``picked`` pins a place: (round, draft or None for the
+    closing token).
+    """
+
+    key: str
+    trace: Trace
+    pair_id: str
+    prompt: str
+    settings: Mapping[str, Any]
+    length: int
+    recording: str | None = None
+    live_round: int | None = None
+    event: Event | None = None
+    picked: tuple[int, int | None] | None = None
+    twin: Trace | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A trace laid out, under one telling of its events."""
+
+    trace: Trace
+    timeline: Timeline
+    texts: Texts
+    chunks: tuple[dict[str, Any], ...]
+
+
+@dataclass(slots=True)
+class Decode:
+    """The page's state."""
+
+    run: Run
+    playing: bool = False
+    goal: Goal | None = None
+    """What a model is still to do."""
+    twin_wanted: bool = False
+    message: str = ""
+    views: dict[bool, View] = field(default_factory=dict)
+
+
+def state() -> Decode:
+    """This visitor's state; :func:`current` makes it."""
+    return st.session_state.decode
+
+
+def current(wanted: Wanted) -> Run:
+    """The run to show, after what the controls say has been taken into account.
+
+    A recorded run stays as it is (the page offers to go on live); a live one follows its settings from the cursor on,
+    and starts over when prompt or pair change.
+    """
+    if "decode" not in st.session_state:
+        st.session_state.decode = Decode(_opening(wanted))
+    now = state()
+    run = now.run
+    if run.recording is None and changes(run, wanted):
+        now.run = branched(run, wanted) if _same_text(run, wanted) else _fresh(wanted)
+        now.message = ""
+    return now.run
+
+
+def _opening(wanted: Wanted) -> Run:
+    """The recording with the settings in the address, else the one for its rule, else the first."""
+    found = recordings.for_rule(str(wanted.settings["rule"])) or recordings.first()
+    return _recorded(found) if found is not None else _fresh(wanted)
+
+
+def _recorded(recording: Recording) -> Run:
+    run = Run(
+        key=f"run-{next(_keys)}",
+        trace=recording.trace,
+        pair_id=recording.trace.header.pair or EMBEDDED,
+        prompt=recording.trace.header.prompt or "",
+        settings=dict(recording.settings),
+        length=recording.trace.header.max_new_tokens or len(recording.trace.text_ids),
+        recording=recording.name,
+        twin=recording.twin,
+    )
+    return replace(run, event=Timeline(run.trace).first_rejection())
+
+
+def _fresh(wanted: Wanted) -> Run:
+    header = Header(pair=wanted.pair_id, prompt=wanted.prompt, max_new_tokens=wanted.length)
+    return Run(
+        key=f"run-{next(_keys)}",
+        trace=Trace(header),
+        pair_id=wanted.pair_id,
+        prompt=wanted.prompt,
+        settings=wanted.settings,
+        length=wanted.length,
+        live_round=0,
+    )
+
+
+def branched(run: Run, wanted: Wanted) -> Run:
+    """Go on from the rounds that are complete at the cursor, with other settings."""
+    complete = rounds_complete(run)
+    trace = lengthened(run.trace.cut(complete), wanted.length)
+    timeline = Timeline(trace)
+    return Run(
+        key=run.key if complete == len(run.trace.rounds) else f"run-{next(_keys)}",
+        trace=trace,
+        pair_id=run.pair_id,
+        prompt=run.prompt,
+        settings=wanted.settings,
+        length=wanted.length,
+        live_round=complete if run.live_round is None else min(run.live_round, complete),
+        event=timeline.events[-1] if len(timeline) else None,
+    )
+
+
+def _same_text(run: Run, wanted: Wanted) -> bool:
+    # Until an own text is written there is nothing to turn to.
+    return wanted.prompt in (run.prompt, "") and run.pair_id == wanted.pair_id
+
+
+def changes(run: Run, wanted: Wanted) -> list[str]:
+    """What the controls want otherwise, in words."""
+    changed = [words.CONTROLS["pair"]] if run.pair_id != wanted.pair_id else []
+    changed += [words.CONTROLS["prompt"]] if wanted.prompt not in (run.prompt, "") else []
+    for name, value in wanted.settings.items():
+        if run.settings.get(name, value) != value:
+            written = words.RULES[value] if name == "rule" else value
+            changed.append(f"{words.CONTROLS.get(name, name).split(':')[0]} {written}")
+    if run.length != wanted.length:
+        changed.append(f"{words.CONTROLS['length']} {wanted.length}")
+    return changed
+
+
+def rounds_complete(run: Run) -> int:
+    """How many rounds are over at the cursor."""
+    if run.event is None:
+        return 0
+    return run.event.round + events.closed(run.trace.rounds[run.event.round], run.event)
+
+
+def view(run: Run, *, story: bool) -> View:
+    """The run laid out; kept until the trace changes."""
+    kept = state().views.get(story)
+    if kept is None or kept.trace is not run.trace:
+        timeline, texts = Timeline(run.trace, story=story), Texts.of(run.trace)
+        kept = state().views[story] = View(run.trace, timeline, texts, strip.layout(timeline, texts))
+    return kept
+
+
+def focus(run: Run) -> tuple[Round, int | None] | None:
+    """The round and the draft (None: the closing token) that coin and place are about."""
+    if run.event is None or not run.trace.rounds:
+        return None
+    if run.picked is not None:
+        return run.trace.rounds[run.picked[0]], run.picked[1]
+    round_ = run.trace.rounds[run.event.round]
+    if run.event.place is not None:
+        return round_, run.event.place
+    if run.event.kind == "read":
+        return round_, 0
+    kept = round_.kept
+    return round_, kept if kept < len(round_.drafts) else None
+
+
+# --- moving -----------------------------------------------------------------------------------------------------------
+
+
+def move(index: int, *, story: bool) -> None:
+    """Put the cursor on the event with this index, clipped to what there is."""
+    now = state()
+    timeline = view(now.run, story=story).timeline
+    if len(timeline):
+        event = timeline.events[min(max(index, 0), len(timeline) - 1)]
+        now.run = replace(now.run, event=event, picked=None)
+    now.message, now.goal = "", None
+
+
+def moment(*, story: bool) -> int:
+    """Index of the event under the cursor."""
+    run = state().run
+    return view(run, story=story).timeline.index(run.event) if run.event is not None else 0
+
+
+def step(goal: Goal, *, story: bool) -> bool:
+    """One event on, or to the end of the round; at the end of what there is, ask for a round. Returns whether it was."""
+    now = state()
+    timeline = view(now.run, story=story).timeline
+    here = moment(story=story)
+    there = here + 1 if goal == "step" else timeline.next_closing(here)
+    if len(timeline) and there is not None and there < len(timeline):
+        move(there, story=story)
+        return False
+    now.message, now.playing = "", now.playing and now.run.recording is None
+    now.goal = goal
+    return True
+
+
+def pick(picked: object) -> None:
+    """Pin a place that the visitor chose; anything that is not there lets go."""
+    now = state()
+    now.run = replace(now.run, picked=_valid_pick(now.run, picked))
+
+
+def _valid_pick(run: Run, picked: object) -> tuple[int, int | None] | None:
+    match picked:
+        case [int(number), int(place)] if run.event is not None and 0 <= number <= run.event.round:
+            round_ = run.trace.rounds[number]
+            if 0 <= place < events.drafted(round_, run.event):
+                return number, place
+            if place == -1 and round_.closing is not None and events.closed(round_, run.event):
+                correction = round_.closing.kind == "correction"
+                return number, round_.kept if correction else None
+    return None
+
+
+# --- from recorded to live --------------------------------------------------------------------------------------------
+
+
+def go_live(wanted: Wanted) -> None:
+    """Go on from the cursor with these settings, or start over where the text is another; then decode a round."""
+    now = state()
+    now.run = branched(now.run, wanted) if _same_text(now.run, wanted) else _fresh(wanted)
+    now.goal, now.message = "step", ""
+
+
+def start_live(wanted: Wanted) -> None:
+    """A new run with these settings; then decode a round."""
+    now = state()
+    now.run, now.goal, now.message = _fresh(wanted), "step", ""
+
+
+def open_recording(name: str) -> None:
+    """Show a recording and set the controls to it; to be called from a callback."""
+    found = recordings.recording(name)
+    if found is not None:
+        controls.show(found)
+        now = state()
+        now.run, now.goal, now.message, now.playing = _recorded(found), None, "", False
+
+
+def twin_fits(run: Run) -> bool:
+    """Whether one target-alone run can be set beside this one: what shapes the target's text never changed."""
+    laws = {tuple((round_.settings or {}).get(name) for name in SHAPING) for round_ in run.trace.rounds}
+    return len(laws) == 1

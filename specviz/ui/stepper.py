@@ -1,0 +1,301 @@
+"""Moving through a run: the buttons, and the stage they move.
+
+The buttons stand outside the fragment that draws the stage, so that Pause acts at once. A press is a request: it changes
+the cursor, or asks for one round, and reruns the stage only.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import replace
+from typing import Any
+
+import streamlit as st
+
+from specviz.figures import coin, place, tallies, twin
+from specviz.figures.sentences import Spans
+from specviz.trace import Round
+from specviz.ui import components, controls, session, words
+from specviz.ui.controls import Wanted
+from specviz.ui.engine import engine, lengthened, twin_engine
+from specviz.ui.loader import loader, preloads
+from specviz.ui.pool import device_pool
+from specviz.ui.session import Goal, Run
+
+PERIOD_S = 0.7
+"""Between two events while playing."""
+
+_log = logging.getLogger(__name__)
+
+
+# --- the buttons ------------------------------------------------------------------------------------------------------
+
+
+def transport() -> str:
+    """The row of buttons; returns how much is to be shown."""
+    playing = "decode" in st.session_state and session.state().playing
+    with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center", key="transport"):
+        with st.container(horizontal=True, gap="small", width="content", key="buttons"):
+            st.button(words.BUTTONS["restart"], key="restart", on_click=_restart, shortcut="Home")
+            st.button(words.BUTTONS["back"], key="back", on_click=_back, shortcut="Left", icon=":material/arrow_back:")
+            st.button(words.BUTTONS["step"], key="step", on_click=_step, shortcut="Right", type="primary")
+            st.button(words.BUTTONS["round"], key="round", on_click=_round, shortcut="N")
+            label, icon = ("pause", ":material/pause:") if playing else ("play", ":material/play_arrow:")
+            st.button(words.BUTTONS[label], key="play", on_click=_play, shortcut="P", icon=icon)
+        return st.segmented_control(
+            words.BUTTONS["detail"],
+            words.DETAILS,
+            default="Numbers",
+            required=True,
+            key="detail",
+            bind=controls.BOUND,
+            label_visibility="collapsed",
+        )
+
+
+def _story() -> bool:
+    return st.session_state.get("detail") == "Story"
+
+
+def _restart() -> None:
+    session.move(0, story=_story())
+    st.rerun("stage")
+
+
+def _back() -> None:
+    session.move(session.moment(story=_story()) - 1, story=_story())
+    st.rerun("stage")
+
+
+def _step() -> None:
+    _ask("step")
+
+
+def _round() -> None:
+    _ask("round")
+
+
+def _play() -> None:
+    now = session.state()
+    now.playing, now.message = not now.playing, ""
+
+
+def _ask(goal: Goal) -> None:
+    """Move on; where that needs a model and the run is a recording, the whole page changes, not the stage alone."""
+    now = session.state()
+    if session.step(goal, story=_story()) and now.run.recording is not None:
+        if loader().status(now.run.pair_id).state == "absent":
+            now.goal, now.message = None, words.MESSAGES["absent"]
+        elif now.run.trace.finish == "length" and len(now.run.trace.text_ids) >= st.session_state.get("length", 0):
+            controls.lengthen(session.MORE_TOKENS)
+        return
+    st.rerun("stage")
+
+
+def _moved() -> None:
+    index = _trigger("moved")
+    if isinstance(index, int | float):
+        session.move(int(index), story=_story())
+
+
+def _stepped() -> None:
+    by = _trigger("stepped")
+    if by == 1:
+        session.step("step", story=_story())
+    elif by == -1:
+        session.move(session.moment(story=_story()) - 1, story=_story())
+
+
+def _picked() -> None:
+    session.pick(_trigger("picked"))
+
+
+def _painted() -> None:
+    """The first page is painted: now there is time to import torch."""
+    pair_id = session.state().run.pair_id
+    if preloads() and loader().status(pair_id).state == "idle":
+        loader().start(pair_id)
+
+
+def _trigger(name: str) -> Any:
+    return (st.session_state.get("strip") or {}).get(name)
+
+
+# --- the stage --------------------------------------------------------------------------------------------------------
+
+
+def stage(wanted: Wanted, detail: str) -> None:
+    """Strip, sentence, coin, place and tally; a fragment that moves by itself while playing."""
+    playing = session.state().playing
+    st.fragment(_stage, key="stage", run_every=PERIOD_S if playing else None)(wanted, detail)
+
+
+def _stage(wanted: Wanted, detail: str) -> None:
+    now, story = session.state(), detail == "Story"
+    if now.playing:
+        session.step("step", story=story)
+    slot = st.empty()
+    was_live, was_playing = now.run.recording is None, now.playing
+    _work(wanted, story, slot)
+    if now.message:
+        slot.warning(now.message)
+    _draw(now.run, detail)
+    if (now.run.recording is None) != was_live or now.playing != was_playing or _at_the_end():
+        now.playing = now.playing and not _at_the_end()
+        st.rerun()
+
+
+def _at_the_end() -> bool:
+    """Whether playing has come to the end of a recording, where it stops by itself."""
+    now = session.state()
+    return False if not now.playing else now.run.recording is not None and now.goal is not None
+
+
+def _draw(run: Run, detail: str) -> None:
+    story, formulas = detail == "Story", detail == "Formulas"
+    view = session.view(run, story=story)
+    focus = session.focus(run)
+    selected = (focus[0].index, -1 if focus[1] is None else focus[1]) if focus else (-1, -1)
+    components.strip(
+        run=f"{run.key}-{detail == 'Story'}",
+        rounds=len(run.trace.rounds),
+        moment=session.moment(story=story),
+        prompt=_prompt(run, view.chunks[0]["prompt"]),
+        selected=selected,
+        pinned=run.picked is not None,
+        live_round=run.live_round,
+        on_moved=_moved,
+        on_stepped=_stepped,
+        on_picked=_picked,
+        on_painted=_painted,
+    )
+    if focus is not None and run.event is not None:
+        round_, draft = focus
+        left, right = st.columns(2, gap="small")
+        with left.container(border=True, height="stretch", key="card_coin"):
+            components.coin(coin.layout(round_, run.event, view.texts, selected=draft), formulas=formulas)
+        with right.container(border=True, height="stretch", key="card_place"):
+            components.place(
+                place.layout(run.trace, round_, run.event, view.texts, selected=draft), formulas=formulas
+            )
+        with st.container(border=True, key="card_tally"):
+            _tally(run, story=story)
+    with st.container(key="run_data"):
+        components.run_data(f"{run.key}-{detail == 'Story'}", view.chunks)
+
+
+def _prompt(run: Run, decoded: str) -> str:
+    from specviz.figures.text import visible
+
+    return visible(run.prompt) if run.prompt else decoded
+
+
+def _tally(run: Run, *, story: bool) -> None:
+    complete = session.rounds_complete(run)
+    rounds = run.trace.rounds[:complete]
+    title = words.TALLY["title"].format(rounds=_rounds(rounds)) if rounds else words.TALLY["none"]
+    components.tally(tallies.layout(rounds, story=story), title=title, twin=_twin(run, complete))
+    if rounds and run.live_round is not None and session.twin_fits(run) and not _twin_covers(run, complete):
+        st.button(words.OFFER["twin"], key="twin", on_click=_want_twin)
+
+
+def _rounds(rounds: tuple[Round, ...]) -> str:
+    return "1 round" if len(rounds) == 1 else f"{len(rounds)} rounds"
+
+
+# --- work of the models -----------------------------------------------------------------------------------------------
+
+
+def _want_twin() -> None:
+    session.state().twin_wanted = True
+
+
+def _twin_covers(run: Run, complete: int) -> bool:
+    return run.twin is not None and len(run.twin.text_ids) >= len(run.trace.cut(complete).text_ids)
+
+
+def _twin(run: Run, complete: int) -> Spans:
+    if not complete or run.twin is None or not _twin_covers(run, complete) or not session.twin_fits(run):
+        return ()
+    trace = run.trace.cut(complete)
+    return twin.compare(trace, run.twin, session.Texts({**run.twin.token_bytes(), **trace.token_bytes()}))[1]
+
+
+def _work(wanted: Wanted, story: bool, slot: Any) -> None:
+    """Do what was asked for, if a model is needed for it and ready. One round at most."""
+    now = session.state()
+    if now.goal is None and not now.twin_wanted:
+        return
+    run = now.run
+    status = loader().status(run.pair_id)
+    pair = loader().pair(run.pair_id)
+    if pair is None:
+        _hold(status.state, status.message, run)
+        return
+    try:
+        if now.goal is not None:
+            _decode(pair, wanted, story, slot)
+        else:
+            _decode_twin(pair, slot)
+    except ValueError as error:
+        now.message = words.MESSAGES["settings"].format(reason=error)
+    except Exception as error:
+        _log.exception("a step failed")
+        memory = isinstance(error, MemoryError) or "OutOfMemory" in type(error).__name__
+        now.message = words.MESSAGES["memory"] if memory else words.MESSAGES["step"].format(reason=type(error).__name__)
+    finally:
+        now.goal, now.twin_wanted = None, False
+
+
+def _hold(state: str, reason: str, run: Run) -> None:
+    """The models are not ready: say so, and let them come."""
+    now = session.state()
+    if state == "failed":
+        now.goal, now.message = None, words.MESSAGES["failed"].format(reason=reason)
+    elif state == "absent":
+        now.goal, now.message = None, words.MESSAGES["absent"]
+    else:
+        loader().start(run.pair_id)
+        now.message = words.MESSAGES["held"]
+
+
+def _decode(pair: Any, wanted: Wanted, story: bool, slot: Any) -> None:
+    now = session.state()
+    run = now.run if now.run.recording is None else session.branched(now.run, wanted)
+    if not run.prompt:
+        now.message = words.MESSAGES["own"]
+        return
+    if run.trace.finish is not None:
+        ended = {"stop": "stopped", "context": "context", "length": "length"}[run.trace.finish]
+        now.message, now.playing = words.MESSAGES[ended].format(length=run.length), False
+        return
+    before = now.run
+    with device_pool().turn(lambda ahead: slot.caption(words.MESSAGES["waiting"].format(before=ahead))):
+        started = time.perf_counter()
+        trace = engine().step(pair, run.trace, run.prompt, run.settings, run.length)
+        _log.info("a round took %.3f s", time.perf_counter() - started)
+    if now.run is not before:  # the visitor has turned to something else meanwhile
+        return
+    first = len(run.trace.rounds)
+    view_events = session.Timeline(trace, story=story)
+    end = view_events.starts[first + 1] - 1 if now.goal == "round" else view_events.starts[first]
+    now.run, now.message = replace(run, trace=trace, event=view_events.events[end], picked=None), ""
+
+
+def _decode_twin(pair: Any, slot: Any) -> None:
+    """The target alone, one token a turn, as far as the run has come."""
+    now = session.state()
+    run, settings = now.run, dict(now.run.settings) | {"gamma": 0, "drafter": "none"}
+    goal = len(run.trace.text_ids)
+    start = session.Trace(replace(run.trace.header, drafter="none", max_new_tokens=goal))
+    trace = lengthened(run.twin, goal) if run.twin is not None else start
+    with slot.container():
+        bar = st.progress(0.0)
+        while len(trace.text_ids) < goal and trace.finish is None:
+            with device_pool().turn(lambda ahead: bar.progress(0.0, words.MESSAGES["waiting"].format(before=ahead))):
+                trace = twin_engine().step(pair, trace, run.prompt, settings, goal)
+            bar.progress(len(trace.text_ids) / goal, f"{len(trace.text_ids)} / {goal}")
+    slot.empty()
+    if now.run is run:
+        now.run = replace(run, twin=trace)

@@ -1,0 +1,134 @@
+"""The words of the pages: labels, hints, messages. Sentences about a run are in :mod:`specviz.figures.sentences`."""
+
+from __future__ import annotations
+
+LEAD = "A small drafter guesses a few tokens; one read of the big target judges them all. The text stays the target’s own."
+
+STRIP = {
+    "prompt": "The prompt: given, not judged.",
+    "empty": "Nothing is written yet. Press Step: the drafter guesses, the target judges.",
+    "all": "show all drafts",
+    "fewer": "show fewer drafts",
+    "pinned": "following paused · return",
+}
+COIN = {
+    "hint": "",
+    "stays": "stays",
+    "goes": "goes",
+    "coin": "coin",
+    "target": "target:",
+    "not_yet": "not asked yet",
+    "table": "as a table",
+}
+PLACE = {
+    "both": "both",
+    "only_target": "only the target",
+    "only_drafter": "only the drafter",
+    "target": "the target, p",
+    "drafter": "the drafter, q",
+    "shared": "shared",
+    "table": "as a table",
+}
+TALLY = {"title": "Tally · {rounds} so far", "none": "Tally", "table": "as a table"}
+
+PRESETS = {
+    "chat": "Tell me a short story about a dragon who was afraid of fire.",
+    "code": "Write a Python function that checks whether a number is prime.",
+    "list": "List ten animals that live in the sea.",
+    "repetition": "Repeat this sentence five times: The quick brown fox jumps over the lazy dog.",
+    "translation": "Translate into French: The weather is beautiful today and we are going to the beach.",
+}
+OWN = "own text"
+RECORDED = "recorded"
+OWN_LABEL = "Your text"
+OWN_PLACEHOLDER = "What should the models answer?"
+
+RULES = {
+    "speculative_sampling": "Sampling",
+    "greedy": "Greedy",
+    "gumbel_coupling": "Gumbel",
+    "token_match": "Match",
+    "block_verification": "Block",
+}
+RULE_HELP = {
+    "speculative_sampling": "A draft stays with chance min(1, p/q); a rejected one is replaced from what the target wants more.",
+    "greedy": "Temperature 0: a draft stays where it is the target’s first choice. Nothing is left to chance.",
+    "gumbel_coupling": "Both models pick with the same noise; a draft stays where both pick the same token.",
+    "token_match": "The target draws for itself; a draft stays where it is that very token.",
+    "block_verification": "All coins together: the last one inside its bar carries every draft before it.",
+}
+DETAILS = ("Story", "Numbers", "Formulas")
+
+CONTROLS = {
+    "pair": "Pair",
+    "rule": "Rule",
+    "gamma": "gamma γ: drafts a round",
+    "gamma.help": "The target checks them in one read of gamma + 1 rows. 0: no drafts, plain decoding.",
+    "temperature": "temperature",
+    "temperature.linked": "moves both; p changes, so the text’s law changes",
+    "temperature.free": "the target’s; p changes, so the text’s law changes",
+    "temperature.greedy": "greedy is temperature 0",
+    "temperature.zero": "now greedy: every p is 0 or 1",
+    "linked": "drafter at the same temperature",
+    "drafter_temperature": "drafter temperature",
+    "drafter_temperature.note": "moves q only: speed changes, the law does not",
+    "drafter_temperature.gumbel": "moves q only: speed changes, not even the text does",
+    "top_k": "top-k",
+    "top_k.help": "Keep the k likeliest tokens of both models. 0 keeps all.",
+    "top_p": "top-p",
+    "top_p.help": "Keep the likeliest tokens of both models up to this mass.",
+    "length": "length",
+    "length.help": "Tokens to write at most.",
+    "seed": "Seed",
+    "prompt": "Prompt",
+    "more": "more",
+}
+
+BUTTONS = {
+    "restart": "Restart",
+    "back": "Back",
+    "step": "Step",
+    "round": "Round",
+    "play": "Play",
+    "pause": "Pause",
+    "detail": "How much is shown",
+}
+
+OFFER = {
+    "changed": "This is a recorded run with other settings. Changed: {changes}.",
+    "continue": "Continue live from here",
+    "start": "Start a live run",
+    "open": "Open the recorded run: {name}",
+    "keep": "Keep the recording",
+    "twin": "Let the target write it alone",
+}
+RECORDINGS = {"sampling": "Sampling", "greedy": "Greedy", "gumbel": "Gumbel"}
+
+STATUS = {
+    "recorded": "recorded",
+    "measured": "measured here",
+    "absent": "The models are not on this machine yet; what you see is a recorded run.",
+    "fetch": "Fetch the embedded pair ({megabytes} MB, once)",
+    "retry": "Try again",
+    "load": "Load the models",
+    "idle": "models not loaded",
+    "loading": "models loading",
+    "ready": "live ready",
+    "failed": "models not available",
+}
+
+MESSAGES = {
+    "stopped": "The text ended with its stop token. Restart to look at it again, or change seed or prompt for another.",
+    "context": "The models’ context is full: nothing can be added. Change the prompt for a new run.",
+    "length": "All {length} tokens are written. Raise the length to go on.",
+    "absent": "The recording ends here. To go on, fetch the embedded pair first.",
+    "held": "The models are loading; this goes on by itself when they are ready.",
+    "failed": "The models could not be loaded: {reason}",
+    "waiting": "Waiting for the models: {before} before you.",
+    "memory": "The machine ran out of memory. The run is as it was: lower the length or close other programs, then press Step again.",
+    "step": "The step failed ({reason}). The run is as it was; press Step to try again.",
+    "own": "Write your own text in the sidebar first.",
+    "no_recording": "No recorded run is here. Load the models to start a live one.",
+    "settings": "These settings cannot be used: {reason}.",
+    "pairs": "The list of pairs cannot be used: {reason}.",
+}
