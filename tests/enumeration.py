@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -48,7 +48,7 @@ class FixedNoise:
 
 def _given(numbers: Array | None) -> Array:
     assert numbers is not None, "the rule asked for numbers that are not its own"
-    return np.asarray(numbers)
+    return numbers
 
 
 @dataclass
@@ -71,7 +71,9 @@ def outcomes(rule: Rule, p: Array, q: Array, draft_ids: Sequence[int]) -> Outcom
     return _by_coin(rule, p, q, draft_ids)
 
 
-def joint_law(rule: Rule, p_after: LawAfter, q_after: LawAfter, gamma: int, drawn_after: LawAfter | None = None) -> Array:
+def joint_law(
+    rule: Rule, p_after: LawAfter, q_after: LawAfter, gamma: int, drawn_after: LawAfter | None = None
+) -> Array:
     """Law of the first gamma + 1 tokens: one round from the start, then the target alone. Shape (vocab,) * (gamma + 1).
 
     ``drawn_after`` is the law that drafts are really drawn from, where it is not the one reported.
@@ -129,9 +131,7 @@ def _by_coin(rule: Rule, p: Array, q: Array, draft_ids: Sequence[int]) -> Outcom
     return Outcomes(chance, verdict.kept, verdict.closing.law())
 
 
-def _by_target(
-    rule: Rule, p: Array, q: Array, draft_ids: Sequence[int], noise: FixedNoise, chance: Array
-) -> Outcomes:
+def _by_target(rule: Rule, p: Array, q: Array, draft_ids: Sequence[int], noise: FixedNoise, chance: Array) -> Outcomes:
     """Outcomes where the noise decides everything, the closing token too."""
     verdict = rule.verify(p, q, np.asarray(draft_ids, dtype=np.int64), noise)
     shape = chance.shape
@@ -189,7 +189,7 @@ def race(p: Array, q: Array, x: int, y: int) -> tuple[float, Array]:
     arrivals[y] = (start + end) / 2 if np.isfinite(end) else start + 1.0
     inside = sorted(t for t in turns if start < t < end and np.isfinite(t))
     marks = [start, *inside] if np.isinf(end) else [start, *inside, end]
-    chance = sum((b - a) / (length(a) * length(b)) for a, b in zip(marks, marks[1:], strict=False))
+    chance = sum((b - a) / (length(a) * length(b)) for a, b in pairwise(marks))
     if np.isinf(end):
         chance += 1 / (length(marks[-1]) / p[y])
     return float(chance), arrivals

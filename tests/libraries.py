@@ -1,4 +1,4 @@
-"""Both array libraries, for tests of mathematics that is written once for the two."""
+"""What tests of the mathematics share: both array libraries, comparison of arrays, random laws."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 ToArray = Callable[[Any], Any]
 
@@ -27,3 +29,9 @@ def equal(actual: Any, expected: Any) -> bool:
     """Whether arrays of any library have one shape and are the same to the bit."""
     actual, expected = np.asarray(actual), np.asarray(expected)
     return actual.shape == expected.shape and bool(np.all(actual == expected))
+
+
+def law(vocab: int) -> st.SearchStrategy[np.ndarray[Any, Any]]:
+    """Laws over a few tokens, zeros and tiny probabilities among them."""
+    weights = st.one_of(st.just(0.0), st.floats(1e-300, 1e-290), st.floats(1e-6, 1.0))
+    return arrays(np.float64, vocab, elements=weights).filter(lambda w: w.max() > 1e-6).map(lambda w: w / w.sum())

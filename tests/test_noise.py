@@ -1,7 +1,7 @@
 """Numbers by key: the same everywhere, independent of each other, strictly inside (0, 1).
 
-The statistical tests have fixed seeds, so that each of them passes always or never; at the bound used, a right generator
-would fail one of them with odds of 1e-6.
+The statistical tests have fixed seeds, so that each of them passes always or never; at the bound used, a right
+generator would fail one of them with odds of 1e-6.
 """
 
 from __future__ import annotations

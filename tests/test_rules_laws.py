@@ -1,8 +1,8 @@
 """The law of the text under every rule: exact by enumeration, and sampled through the real noise.
 
 Enumeration proves the rules but does not see the noise, so the joint law of several tokens over several rounds is
-sampled too and held against the target's by chi-square. The seeds are fixed: a test passes always or never. At the bound
-used, a right rule under fresh seeds would fail with odds of 1e-6.
+sampled too and held against the target's by chi-square. The seeds are fixed: a test passes always or never. At the
+bound used, a right rule under fresh seeds would fail with odds of 1e-6.
 """
 
 from __future__ import annotations
