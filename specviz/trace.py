@@ -48,7 +48,8 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """Everything that a row does not list: how many ids, their mass under p and under q, and sum min(p, q) over them."""
+    """Everything that a row does not list: how many ids, their mass under p and under q, and sum min(p, q) over
+    them."""
 
     count: int | None = None
     p: float | None = None
@@ -61,9 +62,10 @@ class Row:
     """Both models' laws at one position; the scalars come from the whole vocabulary.
 
     ``position`` is the index, from 0 in prompt + text, of the token that these laws are about. ``tv`` is the total
-    variation distance; ``expected_accept`` the rule's chance of keeping a draft here before the draft is drawn (``None``
-    where the rule has none). Entropies are in nats. ``target_top2`` holds [id, logit] of the target's two largest logits.
-    A row without a drafter (plain decoding, the bonus row) has ``None`` for every q.
+    variation distance; ``expected_accept`` the rule's chance of keeping a draft here before the draft is drawn
+    (``None`` where the rule has none). Entropies are in nats. ``target_top2`` holds [id, logit] of the target's two
+    largest logits. The log-normalisers turn listed logits into the laws before any temperature: softmax = exp(logit -
+    normaliser). A row without a drafter (plain decoding, the bonus row) has ``None`` for every q.
     """
 
     position: int | None = None
@@ -74,6 +76,8 @@ class Row:
     entropy_p: float | None = None
     entropy_q: float | None = None
     target_top2: tuple[tuple[int, float | None], ...] | None = None
+    target_log_normaliser: float | None = None
+    drafter_log_normaliser: float | None = None
 
     def token(self, token_id: int) -> Token | None:
         """The listed token with this id, or None."""
@@ -106,9 +110,9 @@ class Draft:
 class Closing:
     """The last token of a round: a correction after a rejection, a bonus after a full accept, plain without drafts.
 
-    ``draw`` is the uniform it was drawn with (``None`` where the rule used none). ``law`` lists [id, probability] of the
-    law it was drawn from, likeliest first, and ``law_rest`` the mass not listed. ``row`` is set for bonus and plain; a
-    correction stands at the rejected draft's row.
+    ``draw`` is the uniform it was drawn with (``None`` where the rule used none). ``law`` lists [id, probability] of
+    the law it was drawn from, likeliest first, and ``law_rest`` the mass not listed. ``row`` is set for bonus and
+    plain; a correction stands at the rejected draft's row.
     """
 
     id: int
@@ -121,7 +125,8 @@ class Closing:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One read of a model: how many tokens it was fed, how many stood in its cache before, and the forward's seconds."""
+    """One read of a model: how many tokens it was fed, how many stood in its cache before, and the forward's
+    seconds."""
 
     model: Literal["target", "drafter"] | None = None
     kind: Literal["prefill", "draft", "verify"] | None = None
@@ -136,8 +141,8 @@ class Round:
 
     ``position`` is where the first draft (or, without drafts, the closing token) stands. ``emitted`` are the ids that
     entered the text: the kept drafts and the closing token, cut behind a stop token. In a round that a stop token cut,
-    drafts behind it are unjudged and ``closing`` is ``None``. ``settings`` are the settings in force, as a plain mapping.
-    ``seconds`` covers drafting, verification and the rule, without building this record.
+    drafts behind it are unjudged and ``closing`` is ``None``. ``settings`` are the settings in force, as a plain
+    mapping. ``seconds`` covers drafting, verification and the rule, without building this record.
     """
 
     index: int
@@ -288,8 +293,8 @@ def tally(rounds: Iterable[Round]) -> Tally:
     """Count kept, rejected and emitted tokens over ``rounds``.
 
     ``expected_kept`` is the sum of ``expected_accept`` over the judged positions and ``expected_kept_variance`` the sum
-    of its e(1 - e): each judged position is a Bernoulli trial given its context. Both are ``None`` as soon as one judged
-    position does not carry the figure (block verification has none).
+    of its e(1 - e): each judged position is a Bernoulli trial given its context. Both are ``None`` as soon as one
+    judged position does not carry the figure (block verification has none).
     """
     rounds = list(rounds)
     judged = [draft for round_ in rounds for draft in round_.judged]
@@ -351,7 +356,9 @@ def load(text: str) -> Trace:
                     raise ValueError('expected the header (kind "header") first')
                 header = _from_plain(Header, record)
                 if header.schema_version > SCHEMA_VERSION:
-                    raise ValueError(f"schema_version {header.schema_version}; this program reads up to {SCHEMA_VERSION}")
+                    raise ValueError(
+                        f"schema_version {header.schema_version}; this program reads up to {SCHEMA_VERSION}"
+                    )
             else:
                 rounds.append(_from_plain(Round, record))
         except (ValueError, TypeError, RecursionError) as error:
@@ -393,7 +400,8 @@ def _plain(value: Any) -> Any:
 
 def _from_plain(kind: type[T], record: Mapping[str, Any]) -> T:
     """Build ``kind`` from a JSON object."""
-    return _reader(kind)(record, kind.__name__.lower())  # type: ignore[no-any-return]
+    built: T = _reader(typing.cast(typing.Hashable, kind))(record, kind.__name__.lower())
+    return built
 
 
 @cache
@@ -458,6 +466,8 @@ def _dataclass_reader(kind: type) -> Callable[[Any, str], Any]:
         if not isinstance(value, dict):
             raise ValueError(f"{name} must be an object, got {value!r:.60}")
         # A key that is there but null means the same as one that is missing.
-        return kind(**{key: reader(value[key], f"{name}.{key}") for key, reader in readers if value.get(key) is not None})
+        return kind(
+            **{key: reader(value[key], f"{name}.{key}") for key, reader in readers if value.get(key) is not None}
+        )
 
     return read_object

@@ -1,0 +1,186 @@
+"""From a round's tensors to its record: the few tokens worth listing, and scalars from the whole vocabulary."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from specviz.noise import Noise
+from specviz.probability import entropy, overlap, top_n
+from specviz.rules import Rule, Verdict
+from specviz.trace import LISTED, Closing, Draft, Rest, Row, Token
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a round's record is made from.
+
+    ``p`` (gamma+1, vocab) and ``q`` (gamma, vocab) float64 laws; ``target_logits`` (gamma+1, vocab) and
+    ``drafter_logits`` (gamma, vocab) float32 before warping, the latter None where no model drafted; ``position`` where
+    the round's first token stands.
+    """
+
+    rule: Rule
+    p: Tensor
+    q: Tensor
+    target_logits: Tensor
+    drafter_logits: Tensor | None
+    draft_ids: tuple[int, ...]
+    verdict: Verdict
+    noise: Noise
+    position: int
+    tokenizer: Any
+
+    @property
+    def gamma(self) -> int:
+        """Number of drafts."""
+        return len(self.draft_ids)
+
+
+def drafts(evidence: Evidence, kept: int, *, cut: bool) -> tuple[Draft, ...]:
+    """The drafts' records.
+
+    Args:
+        evidence: the round.
+        kept: number of drafts that entered the text.
+        cut: whether the text ended inside the block: drafts behind its end were not judged.
+    """
+    judgements = evidence.verdict.judgements
+    rows = _rows(evidence, range(evidence.gamma))
+    coins, targets, weights = map(_listed, (judgements.coin, judgements.target_id, judgements.weight))
+    accept_probs, passed = judgements.accept_prob.tolist(), judgements.passed.tolist()
+    result = []
+    for place, token_id in enumerate(evidence.draft_ids):
+        fate = "kept" if place < kept else "rejected" if place == kept and not cut else "unjudged"
+        # Block verification throws every coin before it decides; other rules stop at the first rejection.
+        tested = fate != "unjudged" or weights is not None
+        result.append(
+            Draft(
+                id=token_id,
+                p=float(evidence.p[place, token_id]),
+                q=float(evidence.q[place, token_id]),
+                accept_prob=accept_probs[place],
+                coin=coins[place] if coins is not None and tested else None,
+                target_id=targets[place] if targets is not None and tested else None,
+                passed=passed[place] if tested else None,
+                weight=weights[place] if weights is not None else None,
+                fate=fate,  # type: ignore[arg-type]
+                row=rows[place],
+            )
+        )
+    return tuple(result)
+
+
+def closing(evidence: Evidence) -> Closing:
+    """The closing token's record; its row is listed unless it stands at a rejected draft's place."""
+    kept, last = int(evidence.verdict.kept), evidence.verdict.closing
+    law = last.law()  # (vocab,)
+    token_id = int(last.id)
+    probabilities, ids = top_n(law, min(LISTED, len(law)))
+    listed = {i: p for i, p in zip(ids.tolist(), probabilities.tolist(), strict=True) if p > 0}
+    listed[token_id] = float(law[token_id])
+    return Closing(
+        id=token_id,
+        kind="plain" if evidence.gamma == 0 else "bonus" if kept == evidence.gamma else "correction",
+        draw=None if last.draw is None else float(last.draw),
+        row=_rows(evidence, [evidence.gamma])[0] if kept == evidence.gamma else None,
+        law=tuple(sorted(listed.items(), key=lambda item: -item[1])),
+        law_rest=max(0.0, 1.0 - sum(listed.values())),
+    )
+
+
+def _rows(evidence: Evidence, places: Any) -> list[Row]:
+    """Rows of some places; scalars for all of them in one go."""
+    chosen = list(places)
+    if not chosen:
+        return []
+    drafted = chosen[-1] < evidence.gamma
+    p, logits = evidence.p[chosen], evidence.target_logits[chosen]  # (places, vocab)
+    q = evidence.q[chosen] if drafted else None
+    vocab = p.shape[-1]
+    likeliest, logit_ids = top_n(logits, min(LISTED, vocab))
+    listed = [set(ids) for ids in logit_ids.tolist()]
+    columns: dict[str, list[Any]] = {"entropy_p": entropy(p).tolist(), "lse_p": torch.logsumexp(logits, -1).tolist()}
+    if q is not None:
+        shared = overlap(p, q)
+        columns["overlap"] = shared.tolist()
+        columns["entropy_q"] = entropy(q).tolist()
+        expected = evidence.rule.keep_probability(p, q)
+        columns["expected"] = [None] * len(chosen) if expected is None else expected.tolist()
+        own = evidence.drafter_logits[chosen] if evidence.drafter_logits is not None else None
+        columns["lse_q"] = [None] * len(chosen) if own is None else torch.logsumexp(own, -1).tolist()
+        _, ids_of_q = top_n(q if own is None else own, min(LISTED, vocab))
+        for row, ids in zip(listed, ids_of_q.tolist(), strict=True):
+            row.update(ids)
+    rows = []
+    for index, place in enumerate(chosen):
+        ids = sorted(listed[index] | _told(evidence, place))
+        tokens = _tokens(evidence, place, ids)
+        rest_p, rest_q, rest_shared = _rest(p[index], None if q is None else q[index], ids)
+        rows.append(
+            Row(
+                position=evidence.position + place,
+                tokens=tokens,
+                rest=Rest(count=vocab - len(ids), p=rest_p, q=rest_q, overlap=rest_shared),
+                tv=max(0.0, 1.0 - columns["overlap"][index]) if q is not None else None,
+                expected_accept=columns["expected"][index] if q is not None else None,
+                entropy_p=columns["entropy_p"][index],
+                entropy_q=columns["entropy_q"][index] if q is not None else None,
+                target_top2=tuple(zip(logit_ids[index, :2].tolist(), likeliest[index, :2].tolist(), strict=True)),
+                target_log_normaliser=columns["lse_p"][index],
+                drafter_log_normaliser=columns["lse_q"][index] if q is not None else None,
+            )
+        )
+    return rows
+
+
+def _told(evidence: Evidence, place: int) -> set[int]:
+    """Ids that the round's story names at this place, however unlikely: the draft, the closing token, the winners."""
+    named: set[int] = set()
+    if place < evidence.gamma:
+        named.add(evidence.draft_ids[place])
+        if evidence.verdict.judgements.target_id is not None:
+            named.add(int(evidence.verdict.judgements.target_id[place]))
+    if place == int(evidence.verdict.kept):
+        named.add(int(evidence.verdict.closing.id))
+    return named
+
+
+def _tokens(evidence: Evidence, place: int, ids: list[int]) -> tuple[Token, ...]:
+    """Listed tokens, likeliest under either law first."""
+    p = evidence.p[place, ids].tolist()
+    q = evidence.q[place, ids].tolist() if place < evidence.gamma else [None] * len(ids)
+    target_logits = [x if x > -math.inf else None for x in evidence.target_logits[place, ids].tolist()]
+    drafter_logits: list[float | None] = [None] * len(ids)
+    if place < evidence.gamma and evidence.drafter_logits is not None:
+        # An id that the drafter cannot say has no logit, here as in the file.
+        drafter_logits = [x if x > -math.inf else None for x in evidence.drafter_logits[place, ids].tolist()]
+    noise: list[float | None] = [None] * len(ids)
+    if evidence.rule.name == "gumbel_coupling":
+        noise = evidence.noise.gumbel(place, evidence.p.shape[-1])[ids].tolist()
+    tokens = [
+        Token(token_id, evidence.tokenizer.bytes(token_id).hex(), *numbers)
+        for token_id, *numbers in zip(ids, p, q, target_logits, drafter_logits, noise, strict=True)
+    ]
+    return tuple(
+        sorted(tokens, key=lambda token: (-max(token.p or 0.0, token.q or 0.0), -(token.target_logit or 0.0), token.id))
+    )
+
+
+def _rest(p: Tensor, q: Tensor | None, ids: list[int]) -> tuple[float, float | None, float | None]:
+    """Mass of p, of q, and their overlap outside the listed ids, summed directly: no difference of near-equal sums."""
+    others = torch.ones(len(p), dtype=torch.bool, device=p.device)
+    others[ids] = False
+    p = torch.where(others, p, 0.0)
+    if q is None:
+        return float(p.sum()), None, None
+    q = torch.where(others, q, 0.0)
+    return float(p.sum()), float(q.sum()), float(torch.minimum(p, q).sum())
+
+
+def _listed(column: Tensor | None) -> list[Any] | None:
+    return None if column is None else column.tolist()
