@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from specviz.models import store
+
 EMBEDDED = "embedded"
 PAIRS_VARIABLE = "SPECVIZ_PAIRS"
 DRAFTERS_WITHOUT_WEIGHTS = ("target", "ngram", "none")
@@ -44,7 +46,7 @@ SHIPPED = (
         name="SmolLM2-135M-Instruct with a two-layer drafter",
         target=EMBEDDED,
         drafter=EMBEDDED,
-        download_bytes=92_871_040,
+        download_bytes=store.PACKAGE_BYTES,
         note="runs on a laptop; the drafter is part of specviz, the target is fetched once",
     ),
     PairSpec(

@@ -63,14 +63,16 @@ class DrafterNetwork(nn.Module):
         if not (folder / WEIGHTS).is_file():
             raise FileNotFoundError(f"no drafter in {folder}: {WEIGHTS} is missing")
         weights = load_file(folder / WEIGHTS)
-        kept_ids = weights.pop("kept_ids")
+        kept_ids = weights.pop("kept_ids", None)
+        if kept_ids is None:
+            raise ValueError(f"the drafter in {folder} has no kept_ids")
         network = cls(target, kept_ids, num_layers=len({key.split(".")[1] for key in weights if "layers." in key}))
         try:
             missing = network.body.load_state_dict(weights, strict=False)
         except RuntimeError as error:
             raise ValueError(f"the drafter in {folder} was made for another target: {error}") from error
-        if missing.unexpected_keys or set(missing.missing_keys) != {"embed_tokens.weight"}:
-            raise ValueError(f"the drafter in {folder} does not fit: {missing}")
+        if missing.unexpected_keys or missing.missing_keys != ["embed_tokens.weight"]:
+            raise ValueError(f"the drafter in {folder} was made for another target: {missing}")
         return network.eval()
 
     def save(self, folder: Path) -> None:

