@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, Response
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, Response, expect
 
 from specviz.cli import browser as browsers
+
+expect.set_options(timeout=15_000)
 
 # A deep link asks for these below its own path first: two harmless 404, and Chromium's word about each.
 PROBE = re.compile(r"/_stcore/(health|host-config)$")
@@ -36,20 +38,29 @@ class Server:
     log: Path
 
 
-@contextmanager
-def serve(folder: Path, script: Path = browsers.APP, **environment: str) -> Iterator[Server]:
-    """A fresh server whose log must be clean when it ends."""
-    log = folder / "log.txt"
-    with browsers.serve(log, script, environment) as url:
-        yield Server(url, log)
-    assert not LOG_TROUBLE.search(log.read_text()), log.read_text()
+@pytest.fixture(scope="session")
+def serve(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., AbstractContextManager[Server]]:
+    """``with serve(script, **environment) as server``: a fresh server whose log must be clean when it ends.
+
+    Unless the environment says otherwise, the machine never fetched the pair: only recorded runs can be shown.
+    """
+
+    @contextmanager
+    def run(script: Path = browsers.APP, **environment: str) -> Iterator[Server]:
+        folder = tmp_path_factory.mktemp("server")
+        alone = {"SPECVIZ_PRELOAD": "0", "SPECVIZ_CACHE": str(folder / "cache")}
+        with browsers.serve(folder / "log.txt", script, alone | environment) as url:
+            yield Server(url, folder / "log.txt")
+        log = (folder / "log.txt").read_text()
+        assert not LOG_TROUBLE.search(log), log
+
+    return run
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The app on a machine that never fetched the pair: recorded runs only."""
-    folder = tmp_path_factory.mktemp("server")
-    with serve(folder, SPECVIZ_PRELOAD="0", SPECVIZ_CACHE=str(folder / "cache")) as running:
+def server(serve: Callable[..., AbstractContextManager[Server]]) -> Iterator[Server]:
+    """The app with its recorded runs."""
+    with serve() as running:
         yield running
 
 
@@ -89,15 +100,10 @@ def visit(browser: Browser) -> Iterator[Callable[..., Page]]:
         page.on("request", asked)
         page.on("response", answered)
         page.goto(url)
-        settled(page)
+        page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for(timeout=30_000)
         return page
 
     yield open_page
     for context in contexts:
         context.close()
     assert not trouble, trouble
-
-
-def settled(page: Page) -> None:
-    """Wait until no script run is in progress."""
-    page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for(timeout=30_000)
