@@ -1,0 +1,112 @@
+"""``python -m specviz decode``: the text to standard output, the trace to a file."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import cast, get_args
+
+from specviz import trace as records
+from specviz.cli.progress import tell
+from specviz.decoding.decoder import Decoder
+from specviz.decoding.settings import DrafterKind, Settings
+from specviz.models import catalogue
+from specviz.models.catalogue import PairSpec
+from specviz.models.loading import load_pair
+from specviz.rules import RULES
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.description = "Decode a prompt with a drafter and a target; prints the text."
+    parser.add_argument("--prompt", required=True, metavar="TEXT", help="a user's message")
+    parser.add_argument("--pair", metavar="ID", help="a pair of `specviz pairs` (default embedded)")
+    parser.add_argument("--target", metavar="PATH", help="instead of --pair: a folder or a hub name of the target")
+    parser.add_argument("--drafter", metavar="PATH|target|ngram|none", help="the drafter's folder, or who drafts")
+    parser.add_argument("--rule", default=Settings().rule, metavar="RULE", help=f"one of {', '.join(RULES)}")
+    parser.add_argument("--gamma", type=int, default=4, metavar="N", help="drafts a round, 0 to 16 (default 4)")
+    parser.add_argument("--temperature", type=float, metavar="T", help="of the target (default 1, or 0 if greedy)")
+    parser.add_argument("--drafter-temperature", type=float, metavar="T", help="of the drafter (default: the target's)")
+    parser.add_argument("--top-k", type=int, default=0, metavar="K", help="keep the K likeliest of both; 0 keeps all")
+    parser.add_argument("--top-p", type=float, default=1.0, metavar="P", help="keep the likeliest up to this mass")
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="of every number drawn (default 0)")
+    parser.add_argument("--max-new-tokens", type=int, default=64, metavar="N", help="budget (default 64)")
+    parser.add_argument("--raw", action="store_true", help="take the prompt as it is, without the chat template")
+    parser.add_argument("--download", action="store_true", help="fetch missing weights; `specviz pairs` has the sizes")
+    parser.add_argument("--device", metavar="cpu|cuda", help="default: a GPU where there is one")
+    parser.add_argument("--out", type=Path, metavar="TRACE.jsonl", help="write the trace here")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Decode and print.
+
+    Raises:
+        ValueError: an option has a value that is not allowed.
+        LoadError: the pair cannot be loaded.
+    """
+    spec, drafter = _pair(args)
+    settings = Settings(
+        rule=args.rule,
+        gamma=args.gamma,
+        temperature=args.temperature,
+        drafter_temperature=args.drafter_temperature,
+        top_k=args.top_k,
+        top_p=args.top_p,
+        seed=args.seed,
+        drafter=drafter,
+    )
+    # Everything that can be refused is refused before the weights are read.
+    if not args.prompt.strip():
+        raise ValueError(f"--prompt must not be empty, got {args.prompt!r}")
+    if args.max_new_tokens < 1:
+        raise ValueError(f"--max-new-tokens must be at least 1, got {args.max_new_tokens}")
+    if args.out is not None:
+        _check_writable(args.out)
+    pair = load_pair(spec, device=args.device, progress=tell, download=args.download)
+    decoder = Decoder.start(pair, args.prompt, settings, args.max_new_tokens, raw=args.raw)
+    while not decoder.finished:
+        decoder.step()
+    if args.out is not None:
+        records.save(decoder.trace, args.out)
+    print(pair.tokenizer.decode(decoder.trace.text_ids))
+    _summarise(decoder)
+    return 0
+
+
+def _pair(args: argparse.Namespace) -> tuple[PairSpec, DrafterKind]:
+    """The pair to load and who drafts in it."""
+    kinds = get_args(DrafterKind)
+    if args.pair and args.target:
+        raise ValueError(f"give --pair or --target, not both, got {args.pair!r} and {args.target!r}")
+    if args.target:
+        drafter = args.drafter or "none"
+        return catalogue.local_pair(args.target, drafter), cast(DrafterKind, drafter if drafter in kinds else "model")
+    spec = catalogue.find(args.pair or catalogue.EMBEDDED)
+    if args.drafter is None:
+        return spec, cast(DrafterKind, "model" if spec.has_drafter_model else spec.drafter)
+    if args.drafter not in kinds:
+        raise ValueError(
+            f"--drafter must be one of {', '.join(kinds)} beside --pair, got {args.drafter!r}; a folder needs --target"
+        )
+    return spec, args.drafter
+
+
+def _check_writable(path: Path) -> None:
+    try:
+        with path.open("a", encoding="utf-8"):
+            pass
+    except OSError as error:
+        raise ValueError(f"--out must be a file that can be written, got {str(path)!r}: {error.strerror}") from error
+
+
+def _summarise(decoder: Decoder) -> None:
+    tally = records.tally(decoder.trace.rounds)
+    parts = [f"{tally.emitted} tokens in {tally.target_passes} reads of the target"]
+    if tally.drafted:
+        parts.append(f"kept of drafted {tally.kept}/{tally.drafted}")
+    if tally.judged:
+        parts.append(f"kept of judged {tally.kept}/{tally.judged}")
+    if tally.alpha is not None:
+        parts.append(f"alpha {tally.alpha:.3f}")
+    print("; ".join([*parts, f"ended by {decoder.trace.finish}"]), file=sys.stderr)

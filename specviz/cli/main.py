@@ -1,0 +1,58 @@
+"""``python -m specviz decode|bench|fetch|pairs|train``.
+
+Standard output holds the result only; progress and errors go to standard error. Bad input exits 2 with one line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import logging
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+COMMANDS = {
+    "decode": "decode a prompt and write the trace that the page draws",
+    "fetch": "fetch the embedded target and convert it, once",
+    "pairs": "list the pairs on offer",
+    "train": "distil a drafter from the embedded target",
+    "bench": "measure the app on this machine",
+}
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print ``message`` to standard error and exit with 2."""
+        self.exit(2, f"{self.prog}: {message}\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; returns its exit status."""
+    parser = _Parser(prog="specviz", description="See speculative decoding.", allow_abbrev=False)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="|".join(COMMANDS), parser_class=_Parser)
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    for name, summary in COMMANDS.items():
+        command = commands.add_parser(name, help=summary, allow_abbrev=False)
+        # Only the command that runs is imported: some bring torch along.
+        if given[:1] == [name]:
+            importlib.import_module(f"specviz.cli.{name}").add_arguments(command)
+    parsed = parser.parse_args(given)
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    try:
+        status: int = importlib.import_module(f"specviz.cli.{parsed.command}").run(parsed)
+    except ValueError as error:
+        return _fail(parsed.command, error, 2)
+    except (RuntimeError, OSError) as error:
+        return _fail(parsed.command, error, 1)
+    except KeyboardInterrupt:
+        return _fail(parsed.command, "interrupted", 130)
+    return status
+
+
+def _fail(command: str, error: object, status: int) -> int:
+    text = " ".join(str(error).split())
+    print(f"specviz {command}: {text}", file=sys.stderr)
+    return status
