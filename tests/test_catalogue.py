@@ -57,6 +57,13 @@ def test_an_operators_pairs_follow_those_that_ship(own_list: Path) -> None:
     assert alone.name == "Qwen3-8B"
 
 
+def test_a_folder_named_like_a_drafter_does_not_hide_the_drafter(own_list: Path) -> None:
+    (own_list.parent / "target").mkdir()
+    own_list.write_text('[own]\ntarget = "target"\ndrafter = "target"\n[two]\ntarget = "x/y"\ndrafter = "./target"')
+    assert (find("own").target, find("own").drafter) == (str(own_list.parent / "target"), "target")
+    assert find("two").drafter == str(own_list.parent / "target")
+
+
 def test_an_operator_may_replace_a_pair_that_ships(own_list: Path) -> None:
     own_list.write_text('[qwen3-8b]\ntarget = "models/big"\n')
     assert find("qwen3-8b").drafter == "none"

@@ -104,14 +104,12 @@ def local_pair(target: str, drafter: str = "none") -> PairSpec:
 
 
 def read_pairs(path: Path) -> dict[str, PairSpec]:
-    """The pairs of a TOML file: one table a pair, its name the pair's id, its keys *target*,
-    *drafter*, *name* and *note*.
-
-    Relative folders are relative to the file.
+    """The pairs of a TOML file, one table a pair; folders are relative to the file.
 
         [my-pair]
         target = "models/big"
-        drafter = "models/small"
+        drafter = "models/small"    # or "target", "ngram", "none"; without it "none"
+        name = "Big with small"     # optional, as is note
 
     Raises:
         ValueError: the file cannot be read, or an entry is wrong; the message names the key.
@@ -133,10 +131,12 @@ def _read_pair(pair_id: str, table: Any, folder: Path) -> PairSpec:
             raise ValueError(f"{pair_id}.{key} must be a text, got {value!r}")
     if "target" not in table:
         raise ValueError(f"{pair_id}.target is missing: a folder, or a model's name on the Hugging Face hub")
-    target, drafter = _resolved(table["target"], folder), _resolved(table.get("drafter", "none"), folder)
+    target, drafter = _whole_path(table["target"], folder), table.get("drafter", "none")
+    if drafter not in DRAFTERS_WITHOUT_WEIGHTS:
+        drafter = _whole_path(drafter, folder)
     return replace(local_pair(target, drafter), **{**table, "id": pair_id, "target": target, "drafter": drafter})
 
 
-def _resolved(source: str, folder: Path) -> str:
-    """A folder relative to the file as a whole path; anything else as it stands."""
+def _whole_path(source: str, folder: Path) -> str:
+    """A folder relative to ``folder`` as a whole path; a name on the hub as it stands."""
     return str(folder / source) if (folder / source).is_dir() else source

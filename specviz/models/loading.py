@@ -209,7 +209,10 @@ class _Source:
                 raise LoadError(f"{self.name} could not be fetched: {access}try again ({reason})") from error
             # Some repositories hold the weights a second time, in another format, under original/.
             fetch = f'hf download {self.name} --exclude "original/*"'
-            raise LoadError(f"{self.name} is not on this machine: {access}run `{fetch}`") from error
+            raise LoadError(
+                f"{self.name} is not on this machine (no such folder, nor in the Hugging Face cache): "
+                f"{access}run `{fetch}`"
+            ) from error
 
 
 def _device(name: str | None) -> torch.device:
