@@ -50,10 +50,10 @@ def chromium() -> Iterator[Browser]:
     """A headless Chromium.
 
     Raises:
-        BrowserError: playwright is not installed, or there is no Chromium.
+        BrowserError: playwright is not installed, there is no Chromium, or what was waited for did not come.
     """
     try:
-        from playwright.sync_api import sync_playwright
+        from playwright.sync_api import Error, sync_playwright
     except ImportError:
         raise BrowserError("playwright is not installed; pip install -r requirements-dev.txt") from None
     path = find_chromium()
@@ -63,6 +63,8 @@ def chromium() -> Iterator[Browser]:
         browser = play.chromium.launch(executable_path=path, args=_FLAGS)
         try:
             yield browser
+        except Error as error:
+            raise BrowserError(f"the browser: {error.message}") from error
         finally:
             browser.close()
 
@@ -95,7 +97,7 @@ def serve(log: Path, script: Path = APP, environment: Mapping[str, str] | None =
         deadline = time.monotonic() + START_S
         while not _answers(url):
             if process.poll() is not None or time.monotonic() > deadline:
-                raise BrowserError(f"the server did not start; its log is {log}:\n{log.read_text()}")
+                raise BrowserError(f"the server did not start: {_last_line(log)}")
             time.sleep(POLL_S)
         yield url
     finally:
@@ -105,6 +107,10 @@ def serve(log: Path, script: Path = APP, environment: Mapping[str, str] | None =
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def _last_line(log: Path) -> str:
+    return log.read_text().strip().rpartition("\n")[2] or "it said nothing"
 
 
 def _answers(url: str) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -241,3 +243,14 @@ def test_a_models_text_stays_text(visit: Visit, hostile_server: Server) -> None:
     expect(page.locator(".place", has_text="<script>")).to_be_visible()
     assert page.locator("iframe, img[src=x], a[href^=javascript]").count() == 0
     assert page.evaluate("window.taken") is None
+
+
+# --- benchmarks -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arguments", [["ui", "--clicks", "2"], ["start", "--launches", "1"]], ids=["ui", "start"])
+def test_the_benchmarks_find_what_they_measure(arguments: list[str]) -> None:
+    """In a process of its own: a browser is driven from one event loop only."""
+    ended = subprocess.run([sys.executable, "-m", "specviz", "bench", *arguments], capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    assert re.search(r"\d (?:ms|s)\b", ended.stdout)

@@ -1,0 +1,223 @@
+"""``python -m specviz bench``: how fast the app is on this machine, beside what it is measured against.
+
+    bench start    launch until strip, coin and sentence are visible, beside a one-line Streamlit page
+    bench ui       click on Step until the new sentence is painted, in a recorded run
+    bench round    a live round, and what it is made of: reads of the target, a step of the drafter
+
+Every number is a median. Close other programs first: each of these fills the processor.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+from specviz.cli import browser
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+    from specviz.models.language_model import LanguageModel
+
+ONE_LINE_PAGE = 'import streamlit as st\n\nst.write("one line")\n'
+FIRST = (".strip .chip", ".strip .sentence:not(:empty)", ".coin .line")
+"""What a visitor must see before anything else."""
+REST = (".place .rows > *", ".tally h2")
+"""The panels below."""
+SETTLED = "[data-testid=stApp][data-test-script-state=notRunning]"
+CLICK_UNTIL_PAINTED = """([button, label]) => new Promise((resolve, reject) => {
+    const before = label.textContent;
+    const start = performance.now();
+    const look = () => {
+        const passed = performance.now() - start;
+        if (label.textContent !== before) requestAnimationFrame(() => resolve(performance.now() - start));
+        else if (passed < 10000) requestAnimationFrame(look);
+        else reject(new Error(`nothing changed behind ${before}`));
+    };
+    button.click();
+    requestAnimationFrame(look);
+})"""
+"""Milliseconds from the click to the frame after the one in which the moment's label is new."""
+
+WIDTHS = (1, 5, 9)
+"""Rows of the target's reads: a plain token, gamma 4, gamma 8."""
+PROMPT = "Tell me a short story about a dragon who was afraid of fire."
+
+Table = list[tuple[str, ...]]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the benchmarks."""
+    parser.description = "Measure this machine: medians, beside what they are compared with."
+    kinds = parser.add_subparsers(dest="benchmark", required=True, metavar="start|ui|round")
+
+    start = kinds.add_parser("start", help="launch until the page shows strip, coin and sentence")
+    start.add_argument("--launches", type=_count, default=3, metavar="N", help="of each page (default 3)")
+    start.set_defaults(measure=_start)
+
+    ui = kinds.add_parser("ui", help="click on Step until the new sentence is painted")
+    ui.add_argument("--clicks", type=_count, default=20, metavar="N", help="how many (default 20)")
+    ui.set_defaults(measure=_ui)
+
+    round_ = kinds.add_parser("round", help="a live round, reads of the target, a step of the drafter")
+    round_.add_argument("--pair", default="embedded", metavar="ID", help="a pair of `specviz pairs` (default embedded)")
+    round_.add_argument("--gamma", type=int, default=4, metavar="N", help="drafts a round (default 4)")
+    round_.add_argument("--rounds", type=_count, default=20, metavar="N", help="rounds, and reads (default 20)")
+    round_.set_defaults(measure=_round)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the benchmark that ``args`` names and print its table.
+
+    Raises:
+        BrowserError: there is no browser to drive.
+        LoadError: the pair cannot be loaded.
+        ValueError: an unknown pair, or a gamma out of range.
+    """
+    table: Table = args.measure(args)
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for name, *cells in table:
+        right = (cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))
+        print("  ".join((name.ljust(widths[0]), *right)).rstrip())
+    return 0
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1, got {text!r}")
+    return int(text)
+
+
+# --- in the browser ---------------------------------------------------------------------------------------------------
+
+
+def _start(args: argparse.Namespace) -> Table:
+    plain: list[float] = []
+    first: list[float] = []
+    rest: list[float] = []
+    with _workplace() as (chromium, folder):
+        one_line = folder / "one_line.py"
+        one_line.write_text(ONE_LINE_PAGE)
+        for _ in range(args.launches):  # alternating, so that a slow minute of the machine hits both
+            plain += _launch(chromium, folder, one_line, ["text=one line"])
+            *_, last_of_first, _, last_of_rest = _launch(chromium, folder, browser.APP, [*FIRST, *REST])
+            first.append(last_of_first)
+            rest.append(last_of_rest)
+    page, ours, whole = median(plain), median(first), median(rest)
+    return [
+        (f"from launch until visible; medians of {args.launches}", "", "", "wanted"),
+        ("a one-line Streamlit page", _s(page), "1.00 x", ""),
+        ("specviz: strip, coin and sentence", _s(ours), f"{ours / page:.2f} x", "<= 1.5 x"),
+        ("the panels below, after that", _s(whole - ours), "", "<= 3 s"),
+    ]
+
+
+def _launch(chromium: Browser, folder: Path, script: Path, selectors: Sequence[str]) -> list[float]:
+    """Seconds from starting a server to the moments when a visitor with an empty cache sees each of ``selectors``."""
+    context = chromium.new_context()
+    page = context.new_page()
+    moments = []
+    started = time.perf_counter()
+    with browser.serve(folder / "log.txt", script) as url:
+        page.goto(url, wait_until="commit")
+        for selector in selectors:
+            page.locator(selector).first.wait_for()
+            moments.append(time.perf_counter() - started)
+    context.close()
+    return moments
+
+
+def _ui(args: argparse.Namespace) -> Table:
+    with (
+        _workplace() as (chromium, folder),
+        # Loading the models beside it would be measured too.
+        browser.serve(folder / "log.txt", environment={"SPECVIZ_PRELOAD": "0"}) as url,
+    ):
+        page = chromium.new_page()
+        page.goto(url)
+        page.locator(FIRST[0]).first.wait_for()
+        page.locator(".st-key-restart button").click()
+        milliseconds = []
+        for _ in range(args.clicks):
+            page.locator(SETTLED).wait_for()
+            button = page.locator(".st-key-step button").element_handle()
+            label = page.locator(".strip output").element_handle()
+            milliseconds.append(float(page.evaluate(CLICK_UNTIL_PAINTED, [button, label])))
+    return [
+        (f"click on Step until painted; {args.clicks} clicks", "", "wanted"),
+        ("median", f"{median(milliseconds):.0f} ms", "<= 200 ms"),
+        ("slowest", f"{max(milliseconds):.0f} ms", ""),
+    ]
+
+
+@contextmanager
+def _workplace() -> Iterator[tuple[Browser, Path]]:
+    """A browser, and a folder that goes away with it."""
+    with browser.chromium() as chromium, tempfile.TemporaryDirectory() as folder:
+        yield chromium, Path(folder)
+
+
+# --- models -----------------------------------------------------------------------------------------------------------
+
+
+def _round(args: argparse.Namespace) -> Table:
+    started = time.perf_counter()
+    from specviz.decoding.decoder import Decoder
+    from specviz.decoding.settings import Settings
+    from specviz.models import catalogue, loading
+
+    imported = time.perf_counter()
+    settings = Settings(gamma=args.gamma)
+    spec = catalogue.find(args.pair)
+    if not spec.has_drafter_model:
+        raise ValueError(f"--pair must have a drafter with weights of its own, got {spec.id} with {spec.drafter!r}")
+    pair = loading.load_pair(spec)
+    loaded = time.perf_counter()
+
+    budget = (args.rounds + 1) * (args.gamma + 1)
+    decoder = Decoder.start(pair, PROMPT, settings, budget, stop_ids=())
+    decoder.step()  # reads the prompt, and is the first to touch every weight
+    steps, rounds = [], []
+    for _ in range(args.rounds):
+        before = time.perf_counter()
+        round_ = decoder.step()
+        steps.append(time.perf_counter() - before)
+        rounds.append(round_.seconds or 0.0)
+
+    ids = pair.tokenizer.chat(PROMPT)
+    reads = [_read(pair.target(), ids, width, args.rounds) for width in WIDTHS]
+    draft = _read(pair.drafter(), ids, 1, args.rounds)
+    one = reads[0]
+    return [
+        (f"{spec.name}, {pair.device}, {pair.dtype}; medians of {args.rounds}", "", "reads of 1", "wanted"),
+        ("import torch and transformers", _s(imported - started), "", ""),
+        ("load the pair", _s(loaded - imported), "", "<= 5 s"),
+        (f"a live round at gamma {args.gamma}", _ms(median(steps)), f"{median(steps) / one:.2f}", "<= 250 ms"),
+        ("  without its record", _ms(median(rounds)), f"{median(rounds) / one:.2f}", ""),
+        *((f"a read of the target of {w}", _ms(t), f"{t / one:.2f}", "") for w, t in zip(WIDTHS, reads, strict=True)),
+        ("a step of the drafter", _ms(draft), f"{draft / one:.2f}", ""),
+    ]
+
+
+def _read(model: LanguageModel, ids: Sequence[int], width: int, count: int) -> float:
+    """Median seconds of a read of ``width`` tokens behind ``ids``; the first read, which warms up, is left out."""
+    model.extend(ids)
+    seconds = []
+    for _ in range(count + 1):
+        seconds.append(model.extend([ids[-1]] * width, rows=width).seconds)
+        model.rollback(width)
+    return median(seconds[1:])
+
+
+def _s(seconds: float) -> str:
+    return f"{seconds:.2f} s"
+
+
+def _ms(seconds: float) -> str:
+    return f"{1e3 * seconds:.1f} ms"
