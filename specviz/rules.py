@@ -218,7 +218,7 @@ class _MatchRule(Rule):
         """Chance that the target's own token is the draft, given the draft, shape (...)."""
 
     def closing(self, kept: Array, p: Array, target_ids: Array, noise: Noise) -> Closing:
-        """The target's own token behind the kept drafts."""
+        """The target's own token behind the kept drafts: its law is the emitted one, in which q has no part."""
         return Closing(
             id=_chosen(kept, lambda k: target_ids[..., k]),
             draw=None,

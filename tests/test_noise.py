@@ -70,6 +70,15 @@ def test_gumbel_noise_agrees_between_the_libraries_and_is_finite() -> None:
     assert np.all(np.isfinite(noise))
 
 
+@pytest.mark.gpu
+def test_noise_is_the_same_on_the_gpu(cuda: str) -> None:
+    seed, position, start = np.array(KEYS, dtype=np.int64).T
+    like = torch.zeros(1, device=cuda)
+    there = uniform(torch.as_tensor(seed, device=cuda), "draft", position, start, like=like)
+    assert equal(there.cpu(), uniform(seed, "draft", position, start))
+    assert close(gumbel(7, 3, 49_152, like=like).cpu(), gumbel(7, 3, 49_152))
+
+
 @both_libraries
 def test_integer_arguments_broadcast(array: ToArray) -> None:
     seeds, positions = array(np.arange(3)[:, None]), array(np.arange(4))

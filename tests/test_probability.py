@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -43,6 +45,11 @@ def naive_warp(logits: np.ndarray, temperature: float, top_k: int, top_p: float)
             kept[token] = p[token]
         before += p[token]
     return kept / kept.sum()
+
+
+def test_the_mathematics_does_not_need_torch() -> None:
+    names = "specviz.probability, specviz.noise, specviz.rules, specviz.theory"
+    subprocess.run([sys.executable, "-c", f"import sys, {names}; assert 'torch' not in sys.modules"], check=True)
 
 
 # --- warp -------------------------------------------------------------------------------------------------------------
@@ -101,7 +108,8 @@ def test_the_token_that_crosses_the_line_of_top_p_stays(array: ToArray) -> None:
 @both_libraries
 def test_ties_with_the_kth_survive_top_k_and_low_ids_survive_top_p(array: ToArray) -> None:
     assert close(warp(array([0.0, 1.0, 0.0, 0.0]), 1.0, top_k=2), softmax([0.0, 1.0, 0.0, 0.0]))
-    assert close(warp(array([0.0, 0.0, 0.0, 0.0]), 1.0, top_p=0.4), [0.5, 0.5, 0, 0])
+    # Two quarters are exactly one half: the mass before the third token is not below the line.
+    assert close(warp(array([0.0, 0.0, 0.0, 0.0]), 1.0, top_p=0.5), [0.5, 0.5, 0, 0])
 
 
 @both_libraries
@@ -211,6 +219,7 @@ def test_a_uniform_selects_the_token_whose_share_it_falls_into(array: ToArray) -
     u = array([0.0, 0.2499, 0.2501, 1 - 2.0**-53, 1.0])
     assert equal(inverse_cdf(p, u), [1, 1, 3, 3, 3])
     assert equal(inverse_cdf(p * 7, u), [1, 1, 3, 3, 3])
+    assert equal(inverse_cdf(p[None], u), [1, 1, 3, 3, 3])
 
 
 @both_libraries

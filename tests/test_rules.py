@@ -467,9 +467,11 @@ def test_a_token_without_probability_loses_every_race(array: ToArray) -> None:
 
 
 @pytest.mark.parametrize("tiny", [1e-300, 5e-324])
-def test_the_race_does_not_overflow_on_tiny_probabilities(tiny: float) -> None:
+def test_the_race_survives_tiny_probabilities(tiny: float) -> None:
     p, q = np.array([[tiny, 1 - tiny, 0.0]] * 2), np.array([[0.5, tiny, 0.5]])
     for x in range(3):
         accept = GUMBEL.verify(p, q, np.array([x]), RoundNoise(0, 0)).judgements.accept_prob[0]
         assert 0 <= accept <= 1
     assert 0 <= float(GUMBEL.keep_probability(p[0], q[0])) <= 1
+    same = GUMBEL.verify(p, p[:1], np.array([0]), RoundNoise(0, 0))
+    assert same.judgements.accept_prob[0] == pytest.approx(1)
