@@ -5,11 +5,20 @@ import streamlit as st
 from specviz.ui import controls, frame, recordings, session, stepper, words
 
 frame.page_setup("Decode")
-head = st.container()
-detail = stepper.transport()
-wanted = controls.sidebar(recordings.first(), story=detail == "Story")
+opening = recordings.first()
+wanted = controls.read(opening)
 run = session.current(wanted)
-with head:
+heading, buttons, offer = st.container(), st.container(), st.container()
+
+# What people came for goes to the browser first; its controls follow while it is painted.
+stepper.stage(wanted)
+with buttons:
+    stepper.transport()
+with heading:
     frame.heading("Decode", words.LEAD, run)
-frame.offer(run, wanted)
-stepper.stage(wanted, detail)
+with offer:
+    frame.offer(run, wanted)
+controls.sidebar(opening, wanted)
+if controls.read(opening) != wanted:  # the address asked for something else
+    st.rerun()
+session.settle()

@@ -6,14 +6,15 @@ against them before any weights exist.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from specviz.trace import LISTED, Closing, Draft, Header, Pass, Rest, Round, Row, Token, Trace
 
-STORY = """Once upon a time there lived a small dragon named Ember . Ember lived in a quiet village of bakers , who fed the
-small dragon every morning . One day the dragon asked the bakers for a loaf of bread , and the bakers fed the quiet
+STORY = """Once upon a time there lived a small dragon named Ember . Ember lived in a quiet village of bakers , who fed
+the small dragon every morning . One day the dragon asked the bakers for a loaf of bread , and the bakers fed the quiet
 valley who lived in the village . The dragon , who lived upon a time of bread , named the village every day . In the
 morning a small village fed the dragon , and the dragon asked for a quiet day . There lived in the valley a baker who
 asked the small dragon for the fire of the morning , and the fire fed the village every day ."""
@@ -30,7 +31,7 @@ def _chains() -> tuple[np.ndarray, np.ndarray]:
     """Target and drafter logits, shape (vocab, vocab): row = the token before."""
     ids = [VOCABULARY.index(piece) for piece in PIECES]
     pairs, words = np.zeros((SIZE, SIZE)), np.full(SIZE, 0.05)
-    for before, after in zip(ids, ids[1:], strict=False):
+    for before, after in pairwise(ids):
         pairs[before, after] += 1.0
         words[after] += 1.0
     words /= words.sum()
@@ -271,9 +272,8 @@ def _round(trace: Trace, settings: dict[str, Any], rng: np.random.Generator, lim
     emitted = (*ids[:kept], *(() if closing is None else (closing.id,)))
     done = len(text) + len(emitted)
     finish = "stop" if STOP in emitted else "length" if done >= limit else None
-    passes = tuple(Pass("drafter", "draft", 1, start + i - 1, 0.008) for i in range(gamma)) + (
-        Pass("target", "verify", gamma + 1, start - 1, 0.077),
-    )
+    drafting = (Pass("drafter", "draft", 1, start + i - 1, 0.008) for i in range(gamma))
+    passes = (*drafting, Pass("target", "verify", gamma + 1, start - 1, 0.077))
     return Round(
         index=len(trace.rounds),
         position=start,

@@ -97,7 +97,9 @@ def layout(round_: Round, event: Event, texts: Texts, *, selected: int | None = 
     lines = tuple(_line(round_, place, event, texts, rule, selected) for place in range(known))
     closed = event.round > round_.index or event.kind == "closing"
     closing = _close(round_, texts, event) if closed and round_.closing is not None else None
-    focus = round_.drafts[selected] if selected is not None and selected < known and events.read(round_, event) else None
+    focus = (
+        round_.drafts[selected] if selected is not None and selected < known and events.read(round_, event) else None
+    )
     return Coin(
         title=f"{'The choice' if _chosen(rule) else 'The coin'} · round {round_.index + 1}",
         chosen=_chosen(rule),

@@ -128,7 +128,7 @@ def _order(event: Event) -> tuple[int, int]:
 
 
 def label(round_: Round, event: Event) -> str:
-    """"round 7, verdict 3", counted from one."""
+    """ "round 7, verdict 3", counted from one."""
     what = {
         "draft": f"draft {(event.place or 0) + 1} of {len(round_.drafts)}",
         "read": "the read",

@@ -15,7 +15,7 @@ def count(number: int) -> str:
 
 
 def ordinal(number: int) -> str:
-    """"first" for 1, up to ten in words, in figures above."""
+    """ "first" for 1, up to ten in words, in figures above."""
     return ORDINALS[number - 1] if 1 <= number <= len(ORDINALS) else f"{number}th"
 
 
@@ -43,7 +43,7 @@ def told_apart(*values: float | None) -> tuple[str, ...]:
 
 
 def odds(chance: float, beside: float | None = None) -> str:
-    """"24 in 100"; in 1,000 or more where 100 is too coarse to tell it from 0, from 1 or from ``beside``."""
+    """ "24 in 100"; in 1,000 or more where 100 is too coarse to tell it from 0, from 1 or from ``beside``."""
     for out_of in (100, 1_000, 10_000):
         hits = round(chance * out_of)
         exact = chance in (0.0, 1.0)
@@ -53,10 +53,10 @@ def odds(chance: float, beside: float | None = None) -> str:
 
 
 def times(chance: float, beside: float | None = None) -> str:
-    """"24 times in 100"."""
+    """ "24 times in 100"."""
     return odds(chance, beside).replace(" in ", " times in ")
 
 
 def fraction(part: float, whole: float) -> str:
-    """"15/20"."""
+    """ "15/20"."""
     return f"{part:,}/{whole:,}"

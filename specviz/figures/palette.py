@@ -47,11 +47,13 @@ RAISED = Colour("#f6f7f9", "#14181d")
 INK = Colour("#1b2027", "#e9ecf0")
 MUTED = Colour("#59626e", "#9aa3ae")
 HAIRLINE = Colour("#dfe3e8", "#2a3038")
+ON_COLOUR = Colour("#1b2027", "#0f1216")
+"""Text on a full colour: dark on both pages."""
 
 MEANINGS = {
-    "target": Meaning(Colour("#0072b2", "#56b4e9"), "solid", "the target, p"),
+    "target": Meaning(Colour("#0072b2", "#4b9fe3"), "solid", "the target, p"),
     "drafter": Meaning(Colour("#d98800", "#f2a72e"), "solid", "the drafter, q"),
-    "both": Meaning(Colour("#009e73", "#3cc69b"), "solid", "both (shared, kept)"),
+    "both": Meaning(Colour("#009e73", "#3ecf8e"), "solid", "both (shared, kept)"),
     "only_target": Meaning(Colour("#8f4aa5", "#d09be0"), "dotted", "only the target (correction)"),
     "only_drafter": Meaning(Colour("#d98800", "#f2a72e"), "hollow", "only the drafter"),
     "rejected": Meaning(Colour("#b93a17", "#ff8a6b"), "outline", "rejected"),
@@ -75,7 +77,7 @@ TINT = 0.14
 
 def css() -> str:
     """The palette as CSS custom properties, for a component's root."""
-    colours = {"paper": PAPER, "raised": RAISED, "ink": INK, "muted": MUTED, "hairline": HAIRLINE}
+    colours = {"paper": PAPER, "raised": RAISED, "ink": INK, "muted": MUTED, "hairline": HAIRLINE, "on-colour": ON_COLOUR}
     colours |= {name.replace("_", "-"): meaning.colour for name, meaning in MEANINGS.items()}
     lines = [f"  --{name}: {colour.css};" for name, colour in colours.items()]
     return "\n".join([":host, .specviz {", *lines, f"  --tint: {TINT:.0%};", "}"])

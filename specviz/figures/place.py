@@ -116,7 +116,9 @@ def _panel(
         if judged and draft.target_id is not None and draft.target_id != draft.id:
             marks.setdefault(draft.target_id, []).append(MARKS["target"])
     if closing is not None and closing.id != (draft.target_id if draft is not None else None):
-        marks.setdefault(closing.id, []).append(closing.kind if closing.kind != "plain" and closing.kind else MARKS["closing"])
+        marks.setdefault(closing.id, []).append(
+            closing.kind if closing.kind != "plain" and closing.kind else MARKS["closing"]
+        )
     shown = _chosen_tokens(row, set(marks), mode)
     bars = tuple(_bar(token, mode, row, texts, tuple(marks.get(token.id, ()))) for token in shown)
     others = None if mode == "pale" else _others(row, shown, hidden)
@@ -142,7 +144,9 @@ def _chosen_tokens(row: Row, always: set[int], mode: str) -> list[Token]:
 
     def given(token: Token) -> float:
         if mode == "pale":
-            return max(_relative(token.target_logit, row, "target_logit"), _relative(token.drafter_logit, row, "drafter_logit"))
+            return max(
+                _relative(token.target_logit, row, "target_logit"), _relative(token.drafter_logit, row, "drafter_logit")
+            )
         return (token.q or 0.0) if mode == "waiting" else max(token.p or 0.0, token.q or 0.0)
 
     ranked = sorted(row.tokens, key=given, reverse=True)
@@ -210,8 +214,12 @@ def _together(bars: Sequence[Bar], mode: str) -> Bar | None:
     only_drafter = math.fsum(bar.only_drafter for bar in bars)
     if mode == "alone":
         return Bar("all together", only_target, None, 0.0, only_target, 0.0, written="p 1")
-    written = f"{numbers.probability(only_target)} only the target, {numbers.probability(only_drafter)} only the drafter"
-    return Bar("all together", both + only_target, both + only_drafter, both, only_target, only_drafter, written=written)
+    written = (
+        f"{numbers.probability(only_target)} only the target, {numbers.probability(only_drafter)} only the drafter"
+    )
+    return Bar(
+        "all together", both + only_target, both + only_drafter, both, only_target, only_drafter, written=written
+    )
 
 
 def _note(mode: str, row: Row) -> str:

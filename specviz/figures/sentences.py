@@ -25,8 +25,9 @@ TEMPLATES = {
     "read": "[One read of the target, {answers} answers]: what it wanted at every place, and after the last draft.",
     # Speculative sampling: a coin.
     "coin.sure": "[{draft} stays for sure:] the target gives it {p}, {more} the drafter’s {q}. No coin needed.",
-    "coin.kept": "[{draft} stays:] the target wanted {p}, the drafter offered {q}, so it stays {times}. The coin fell at {coin}.",
-    "coin.rejected": "[{draft} goes:] the target wanted {p}, the drafter offered {q}, so it stays {times}. The coin fell at {coin}.",
+    "coin.kept": "[{draft} stays:]{coin}",
+    "coin.rejected": "[{draft} goes:]{coin}",
+    "coin": " the target wanted {p}, the drafter offered {q}, so it stays {times}. The coin fell at {coin}.",
     "coin.never": "[{draft} goes:] {why}. No coin could save it.",
     "why.greedy": "at temperature 0 the target wants its first choice and nothing else",
     "why.truncated": "the target’s {cut} rules it out",
@@ -35,8 +36,9 @@ TEMPLATES = {
     "greedy.kept": "[{draft} stays:] it is the target’s first choice too.",
     "greedy.rejected": "[{draft} goes:] the target’s first choice is [{target}]{lead}.",
     "greedy.lead": ", ahead by {lead} in logits",
-    "gumbel_coupling.kept": "[{draft} stays:] with the same noise the target picks it too. That had a chance of {odds}.",
-    "gumbel_coupling.rejected": "[{draft} goes:] with the same noise the target picks [{target}]. {draft} had a chance of {odds}.",
+    "gumbel_coupling.kept": "[{draft} stays:] with that noise the target picks it too. That had a chance of {odds}.",
+    "gumbel_coupling.rejected": "[{draft} goes:] with that noise the target picks [{target}]. "
+    "{draft} had a chance of {odds}.",
     "token_match.kept": "[{draft} stays:] the target’s own draw is the same token. That had a chance of {odds}.",
     "token_match.rejected": "[{draft} goes:] the target’s own draw is [{target}]. A match had a chance of {odds}.",
     "unknown.kept": "[{draft} stays.]",
@@ -44,7 +46,8 @@ TEMPLATES = {
     # Block verification: all coins at once.
     "block.none": "[None stays:] no coin fell inside its bar.",
     "block.one": "[It stays:] its coin fell inside its bar.",
-    "block.some": "[{Kept} of {drafted} {stay}:] the last coin inside its bar is at place {kept}, and it carries all before it.",
+    "block.some": "[{Kept} of {drafted} {stay}:] the last coin inside its bar is at place {kept}; "
+    "it carries all before it.",
     "block.all": "[All {drafted} stay:] the last coin fell inside its bar, and it carries all before it.",
     "ends": " It ends the text.",
     # The closing token.
@@ -53,7 +56,8 @@ TEMPLATES = {
     "correction.greedy": "[{closing} replaces {draft}:] the target’s first choice.",
     "correction.gumbel_coupling": "[{closing} replaces {draft}:] what the target picked itself with that noise.",
     "correction.token_match": "[{closing} replaces {draft}:] the target’s own draw.",
-    "correction.block": "[{closing} replaces {draft}:] drawn from what the target still wants, the block before it weighed in.",
+    "correction.block": "[{closing} replaces {draft}:] drawn from what the target still wants, "
+    "the block before it weighed in.",
     "correction.unknown": "[{closing} replaces {draft}.]",
     "bonus": "[{stayed} stayed:] the same read gives {ordinal} token, [{closing}].",
     "plain": "[{closing}:] one read, one token. No drafts: plain decoding.",
@@ -130,7 +134,7 @@ def _coin(round_: Round, draft: Draft, text: str) -> Spans:
         return say("coin.never", draft=text, why=_why_zero(round_))
     _, coin = numbers.told_apart(draft.accept_prob, draft.coin)
     times = numbers.times(draft.accept_prob, beside=draft.coin)
-    return say(f"coin.{draft.fate}", draft=text, p=p, q=q, times=times, coin=coin)
+    return say(f"coin.{draft.fate}", draft=text, coin=plain(say("coin", p=p, q=q, times=times, coin=coin)))
 
 
 def _why_zero(round_: Round) -> str:
@@ -145,7 +149,9 @@ def _block_verdict(round_: Round) -> Spans:
     kept, count = round_.kept, len(round_.drafts)
     which = "none" if kept == 0 else "some" if kept < count else "one" if count == 1 else "all"
     stay = "stays" if kept == 1 else "stay"
-    return say(f"block.{which}", Kept=numbers.count(kept).capitalize(), kept=kept, drafted=numbers.count(count), stay=stay)
+    return say(
+        f"block.{which}", Kept=numbers.count(kept).capitalize(), kept=kept, drafted=numbers.count(count), stay=stay
+    )
 
 
 def _closing(round_: Round, texts: Texts) -> Spans:

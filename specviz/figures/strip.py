@@ -38,7 +38,9 @@ def layout(timeline: Timeline, texts: Texts) -> tuple[dict[str, Any], ...]:
         for token_id in round_.emitted:
             reader.piece(texts.raw(token_id))
         written += len(round_.emitted)
-    chunks = [{"rounds": rounds[start : start + CHUNK]} for start in range(0, len(rounds), CHUNK)] or [{"rounds": []}]
+    chunks: list[dict[str, Any]] = [
+        {"rounds": rounds[start : start + CHUNK]} for start in range(0, len(rounds), CHUNK)
+    ] or [{"rounds": []}]
     chunks[0]["prompt"] = prompt
     return tuple(chunks)
 

@@ -24,7 +24,7 @@ NOTHING = "Nothing is counted yet: the first round is not over."
 EXPECTED = "Kept so far {kept}; the rule expects {expected} ± {band} from these places."
 NO_EXPECTATION = {
     "greedy": "Nothing is left to chance, so there is no band.",
-    "block_verification": "Block verification has no expectation place by place: what a coin decides depends on the others.",
+    "block_verification": "Block verification expects nothing place by place: what a coin decides hangs on the others.",
 }
 WASTED = "{reads} drafter reads went into drafts that were rejected or never judged."
 
@@ -61,7 +61,10 @@ def layout(rounds: Sequence[Round], *, story: bool = False) -> Tally:
         "tested": _measure("tested", counts.tested_rate, numbers.fraction(counts.kept, counts.judged), few),
         "drafted": _measure("drafted", counts.drafted_rate, numbers.fraction(counts.kept, counts.drafted), few),
         "tokens": _measure(
-            "tokens", counts.tokens_per_pass, numbers.fraction(counts.emitted, counts.target_passes), few and counts.drafted > 0
+            "tokens",
+            counts.tokens_per_pass,
+            numbers.fraction(counts.emitted, counts.target_passes),
+            few and counts.drafted > 0,
         ),
     }
     if story or not counts.drafted:
@@ -98,4 +101,6 @@ def _expectation(rounds: Sequence[Round]) -> str | None:
 
 def _wasted(rounds: Sequence[Round]) -> str | None:
     counts = tally(rounds)
-    return WASTED.format(reads=numbers.fraction(counts.drafted - counts.kept, counts.drafted)) if counts.drafted else None
+    return (
+        WASTED.format(reads=numbers.fraction(counts.drafted - counts.kept, counts.drafted)) if counts.drafted else None
+    )

@@ -32,7 +32,7 @@ def compare(trace: Trace, twin: Trace, texts: Texts) -> tuple[bool, Spans]:
     promised = ours.get("rule") in SAME_TEXT
     tokens = min(len(trace.text_ids), len(twin.text_ids))
     apart = first_difference(trace, twin)
-    fields = {
+    fields: dict[str, object] = {
         "tokens": tokens,
         "agree": apart,
         "reads": tally(trace.rounds).target_passes,
@@ -62,7 +62,9 @@ def _row_at(twin: Trace, index: int) -> Row | None:
 
 def _top_two(row: Row | None, texts: Texts) -> tuple[float | None, str]:
     top = row.target_top2 if row is not None else None
-    if not top or len(top) < 2 or top[0][1] is None or top[1][1] is None:
+    if not top or len(top) < 2:
         return None, "the logits were not recorded"
     (first, high), (second, low) = top[:2]
+    if high is None or low is None:
+        return None, "one of the logits is infinite"
     return high - low, f"{texts(first)} {high:.4f} against {texts(second)} {low:.4f} in logits"

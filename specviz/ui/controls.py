@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import streamlit as st
 
@@ -16,9 +16,10 @@ from specviz.ui.recordings import Recording
 MAX_GAMMA = 16
 MAX_TEMPERATURE = 2.0
 LENGTHS = (4, 512)
+MAX_TOP_K = 1_000
 MAX_PROMPT = 2_000
 """Characters of an own text."""
-DEFAULTS: dict[str, Any] = {
+PLAIN: dict[str, Any] = {
     "rule": "speculative_sampling",
     "gamma": 4,
     "temperature": 1.0,
@@ -28,7 +29,7 @@ DEFAULTS: dict[str, Any] = {
     "seed": 0,
     "drafter": "model",
 }
-BOUND = "query-params"
+BOUND: Final = "query-params"
 """Widgets that are part of the page's address."""
 
 
@@ -40,17 +41,68 @@ class Wanted:
     settings: Mapping[str, Any]
     prompt: str
     length: int
+    detail: str
+
+    @property
+    def story(self) -> bool:
+        """Whether only the story is told."""
+        return self.detail == "Story"
 
 
-def sidebar(shown: Recording | None, *, story: bool) -> Wanted:
-    """Draw the controls; their defaults are the settings of the recording that opens the page."""
-    defaults = DEFAULTS | dict(shown.settings if shown is not None else {})
+def defaults(shown: Recording | None) -> dict[str, Any]:
+    """Every control's default by its key: the settings of the recording that opens the page."""
+    settings = PLAIN | dict(shown.settings if shown is not None else {})
+    preset = _preset_of(shown)
+    return {
+        "pair": EMBEDDED,
+        "rule": settings["rule"],
+        "gamma": settings["gamma"],
+        # Under greedy both are 0, which the sliders show by being off.
+        "temperature": float(settings["temperature"]) or PLAIN["temperature"],
+        "linked": settings["temperature"] == settings["drafter_temperature"],
+        "drafter_temperature": float(settings["drafter_temperature"]) or PLAIN["temperature"],
+        "top_k": settings["top_k"],
+        "top_p": float(settings["top_p"]),
+        "length": _length(shown),
+        "seed": settings["seed"],
+        "prompt": preset if preset in words.PRESETS or shown is not None else next(iter(words.PRESETS)),
+        "own_text": "",
+        "detail": words.DETAILS[1],
+    }
+
+
+def read(shown: Recording | None) -> Wanted:
+    """What the controls say now: a control that was not drawn yet says its default.
+
+    Streamlit has put new values into the session's state before the script runs, so the page may draw its figures
+    first and the controls last.
+    """
+    said = {key: st.session_state.get(key, default) for key, default in defaults(shown).items()}
+    greedy, linked = said["rule"] == "greedy", said["linked"] or said["detail"] == "Story"
+    temperature = 0.0 if greedy else float(said["temperature"])
+    settings = {
+        "rule": said["rule"],
+        "gamma": said["gamma"],
+        "temperature": temperature,
+        "drafter_temperature": temperature if greedy or linked else float(said["drafter_temperature"]),
+        "top_k": int(said["top_k"]),
+        "top_p": float(said["top_p"]),
+        "seed": int(said["seed"]),
+        "drafter": "model",
+    }
+    return Wanted(said["pair"], settings, _asked(said, shown), said["length"], said["detail"])
+
+
+def sidebar(shown: Recording | None, wanted: Wanted) -> None:
+    """Draw the controls."""
+    default = defaults(shown)
+    rule = wanted.settings["rule"]
     with st.sidebar:
-        pair_id = _pair()
-        rule = st.segmented_control(
+        _pair()
+        st.segmented_control(
             words.CONTROLS["rule"],
             list(words.RULES),
-            default=defaults["rule"],
+            default=default["rule"],
             required=True,
             format_func=words.RULES.__getitem__,
             key="rule",
@@ -58,52 +110,20 @@ def sidebar(shown: Recording | None, *, story: bool) -> Wanted:
             width="stretch",
         )
         st.caption(words.RULE_HELP[rule])
-        gamma = st.slider(
-            words.CONTROLS["gamma"],
-            0,
-            MAX_GAMMA,
-            defaults["gamma"],
-            key="gamma",
-            bind=BOUND,
-            help=words.CONTROLS["gamma.help"],
-        )
-        temperatures = _temperatures(rule, defaults, story)
-        length = st.slider(
-            words.CONTROLS["length"],
-            *LENGTHS,
-            _length(shown),
-            key="length",
-            bind=BOUND,
-            help=words.CONTROLS["length.help"],
-        )
-        seed = st.number_input(words.CONTROLS["seed"], 0, 2**31 - 1, defaults["seed"], key="seed", bind=BOUND)
-        prompt = _prompt(shown)
-        top_k, top_p = _cuts(defaults, story)
-    settings = {
-        "rule": rule,
-        "gamma": gamma,
-        **temperatures,
-        "top_k": top_k,
-        "top_p": top_p,
-        "seed": int(seed),
-        "drafter": "model",
-    }
-    return Wanted(pair_id, settings, prompt, length)
+        _slider("gamma", default, 0, MAX_GAMMA, help=words.CONTROLS["gamma.help"])
+        _temperatures(rule, default, wanted)
+        _slider("length", default, *LENGTHS, help=words.CONTROLS["length.help"])
+        st.number_input(words.CONTROLS["seed"], 0, 2**31 - 1, default["seed"], key="seed", bind=BOUND)
+        _prompt(shown, default, wanted)
+        if not wanted.story:
+            _cuts(default)
 
 
 def show(recording: Recording) -> None:
     """Set the controls to a recording's settings; to be called from a callback."""
-    settings = DEFAULTS | dict(recording.settings)
-    linked = settings["temperature"] == settings["drafter_temperature"]
-    for name in ("rule", "gamma", "drafter_temperature", "top_k", "top_p", "seed"):
-        st.session_state[name] = settings[name]
-    # Under greedy both are 0, which the slider shows by being off.
-    st.session_state.temperature = settings["temperature"] or DEFAULTS["temperature"]
-    st.session_state.drafter_temperature = settings["drafter_temperature"] or DEFAULTS["temperature"]
-    st.session_state.linked = linked
-    st.session_state.length = _length(recording)
-    st.session_state.prompt = _preset_of(recording)
-    st.session_state.pair = EMBEDDED
+    for key, value in defaults(recording).items():
+        if key not in ("own_text", "detail"):
+            st.session_state[key] = value
 
 
 def lengthen(by: int) -> None:
@@ -111,72 +131,48 @@ def lengthen(by: int) -> None:
     st.session_state.length = min(st.session_state.get("length", LENGTHS[0]) + by, LENGTHS[1])
 
 
-def _pair() -> str:
+def _pair() -> None:
     try:
         pairs: Mapping[str, PairSpec] = catalogue.pairs()
     except ValueError as error:
         st.warning(words.MESSAGES["pairs"].format(reason=error))
         pairs = {spec.id: spec for spec in catalogue.SHIPPED}
-    return st.selectbox(
+    st.selectbox(
         words.CONTROLS["pair"], list(pairs), format_func=lambda pair_id: pairs[pair_id].name, key="pair", bind=BOUND
     )
 
 
-def _temperatures(rule: str, defaults: Mapping[str, Any], story: bool) -> dict[str, float]:
+def _slider(key: str, default: Mapping[str, Any], low: Any, high: Any, **options: Any) -> None:
+    st.slider(words.CONTROLS[key], low, high, default[key], key=key, bind=BOUND, **options)
+
+
+def _temperatures(rule: str, default: Mapping[str, Any], wanted: Wanted) -> None:
     greedy = rule == "greedy"
-    temperature = st.slider(
-        words.CONTROLS["temperature"],
-        0.0,
-        MAX_TEMPERATURE,
-        float(defaults["temperature"]) or DEFAULTS["temperature"],
-        step=0.05,
-        key="temperature",
-        bind=BOUND,
-        disabled=greedy,
-    )
-    if greedy:
-        st.caption(words.CONTROLS["temperature.greedy"])
-        return {"temperature": 0.0, "drafter_temperature": 0.0}
-    linked = True if story else st.session_state.get("linked", True)
-    zero = temperature == 0
-    st.caption(words.CONTROLS["temperature.zero" if zero else "temperature.linked" if linked else "temperature.free"])
-    if story:
-        return {"temperature": temperature, "drafter_temperature": temperature}
-    linked = st.toggle(words.CONTROLS["linked"], True, key="linked", bind=BOUND)
-    if linked:
-        return {"temperature": temperature, "drafter_temperature": temperature}
-    free = st.slider(
-        words.CONTROLS["drafter_temperature"],
-        0.0,
-        MAX_TEMPERATURE,
-        float(defaults["drafter_temperature"]) or DEFAULTS["temperature"],
-        step=0.05,
-        key="drafter_temperature",
-        bind=BOUND,
-    )
-    note = "gumbel" if rule == "gumbel_coupling" else "note"
-    st.caption(words.CONTROLS[f"drafter_temperature.{note}"])
-    return {"temperature": temperature, "drafter_temperature": free}
+    _slider("temperature", default, 0.0, MAX_TEMPERATURE, step=0.05, disabled=greedy)
+    linked = wanted.story or st.session_state.get("linked", default["linked"])
+    zero = wanted.settings["temperature"] == 0
+    note = "greedy" if greedy else "zero" if zero else "linked" if linked else "free"
+    st.caption(words.CONTROLS[f"temperature.{note}"])
+    if greedy or wanted.story:
+        return
+    st.toggle(words.CONTROLS["linked"], default["linked"], key="linked", bind=BOUND)
+    if not linked:
+        _slider("drafter_temperature", default, 0.0, MAX_TEMPERATURE, step=0.05)
+        st.caption(words.CONTROLS[f"drafter_temperature.{'gumbel' if rule == 'gumbel_coupling' else 'note'}"])
 
 
-def _cuts(defaults: Mapping[str, Any], story: bool) -> tuple[int, float]:
-    if story:
-        return 0, 1.0
+def _cuts(default: Mapping[str, Any]) -> None:
     with st.expander(words.CONTROLS["more"]):
-        top_k = st.number_input(
-            words.CONTROLS["top_k"], 0, 1_000, defaults["top_k"], key="top_k", bind=BOUND, help=words.CONTROLS["top_k.help"]
-        )
-        top_p = st.slider(
-            words.CONTROLS["top_p"],
-            0.05,
-            1.0,
-            float(defaults["top_p"]),
-            step=0.05,
-            key="top_p",
+        st.number_input(
+            words.CONTROLS["top_k"],
+            0,
+            MAX_TOP_K,
+            default["top_k"],
+            key="top_k",
             bind=BOUND,
-            help=words.CONTROLS["top_p.help"],
+            help=words.CONTROLS["top_k.help"],
         )
-    return int(top_k), float(top_p)
+        _slider("top_p", default, 0.05, 1.0, step=0.05, help=words.CONTROLS["top_p.help"])
 
 
 def _length(recording: Recording | None) -> int:
@@ -185,24 +181,33 @@ def _length(recording: Recording | None) -> int:
 
 
 def _preset_of(recording: Recording | None) -> str:
+    """The preset with the recording's prompt, else the recording itself."""
     prompt = recording.trace.header.prompt if recording is not None else None
     return next((name for name, text in words.PRESETS.items() if text == prompt), words.RECORDED)
 
 
-def _prompt(shown: Recording | None) -> str:
-    preset = _preset_of(shown)
-    options = [*words.PRESETS, words.OWN]
-    if shown is not None and preset == words.RECORDED:
-        options.insert(0, words.RECORDED)
-    preset = preset if preset in options else options[0]
-    chosen = st.selectbox(words.CONTROLS["prompt"], options, index=options.index(preset), key="prompt", bind=BOUND)
-    if chosen == words.OWN:
-        text = st.text_area(
-            words.OWN_LABEL, key="own_text", max_chars=MAX_PROMPT, placeholder=words.OWN_PLACEHOLDER, persist_state="session"
-        )
-        return text.strip()[:MAX_PROMPT]
-    if chosen == words.RECORDED and shown is not None:
+def _asked(said: Mapping[str, Any], shown: Recording | None) -> str:
+    if said["prompt"] == words.OWN:
+        return str(said["own_text"]).strip()[:MAX_PROMPT]
+    if said["prompt"] == words.RECORDED and shown is not None:
         return shown.trace.header.prompt or ""
-    prompt = words.PRESETS.get(chosen, "")
-    st.caption(prompt)
-    return prompt
+    return words.PRESETS.get(said["prompt"], "")
+
+
+def _prompt(shown: Recording | None, default: Mapping[str, Any], wanted: Wanted) -> None:
+    options = [*words.PRESETS, words.OWN]
+    if default["prompt"] not in options:
+        options.insert(0, default["prompt"])
+    chosen = st.selectbox(
+        words.CONTROLS["prompt"], options, index=options.index(default["prompt"]), key="prompt", bind=BOUND
+    )
+    if chosen == words.OWN:
+        st.text_area(
+            words.OWN_LABEL,
+            key="own_text",
+            max_chars=MAX_PROMPT,
+            placeholder=words.OWN_PLACEHOLDER,
+            persist_state="session",
+        )
+    elif chosen in words.PRESETS:
+        st.caption(words.PRESETS[chosen])

@@ -8,10 +8,9 @@ from pathlib import Path
 import streamlit as st
 
 from specviz.models import catalogue
-from specviz.ui import components, session, words
+from specviz.ui import components, controls, recordings, session, words
 from specviz.ui.controls import Wanted
 from specviz.ui.loader import Status, loader, preloads
-from specviz.ui.recordings import Recording, for_rule
 from specviz.ui.session import Run
 
 _STYLE = Path(__file__).with_name("page.css")
@@ -81,7 +80,7 @@ def offer(run: Run, wanted: Wanted) -> None:
     changed = session.changes(run, wanted)
     if run.recording is None or not changed or session.state().goal is not None:
         return
-    other = for_rule(str(wanted.settings["rule"]))
+    other = recordings.for_rule(str(wanted.settings["rule"]))
     with st.container(border=True, key="offer"):
         st.text(words.OFFER["changed"].format(changes=", ".join(changed)))
         with st.container(horizontal=True):
@@ -97,8 +96,6 @@ def offer(run: Run, wanted: Wanted) -> None:
 
 
 def _keep(name: str) -> None:
-    from specviz.ui import controls, recordings
-
-    found: Recording | None = recordings.recording(name)
+    found = recordings.recording(name)
     if found is not None:
         controls.show(found)

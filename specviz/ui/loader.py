@@ -109,5 +109,5 @@ def loader() -> Loader:
 
 
 def preloads() -> bool:
-    """Whether the embedded pair may be loaded without being asked for: its weights are here and nobody turned it off."""
+    """Whether the embedded pair is loaded unasked: its weights are here and nobody turned it off."""
     return os.environ.get(PRELOAD_VARIABLE, "1") != "0" and store.embedded_target() is not None

@@ -75,6 +75,8 @@ class Decode:
     twin_wanted: bool = False
     message: str = ""
     views: dict[bool, View] = field(default_factory=dict)
+    settled: bool = False
+    """Whether the address has been read; until then the page may still open on another run."""
 
 
 def state() -> Decode:
@@ -88,7 +90,7 @@ def current(wanted: Wanted) -> Run:
     A recorded run stays as it is (the page offers to go on live); a live one follows its settings from the cursor on,
     and starts over when prompt or pair change.
     """
-    if "decode" not in st.session_state:
+    if "decode" not in st.session_state or not state().settled:
         st.session_state.decode = Decode(_opening(wanted))
     now = state()
     run = now.run
@@ -96,6 +98,11 @@ def current(wanted: Wanted) -> Run:
         now.run = branched(run, wanted) if _same_text(run, wanted) else _fresh(wanted)
         now.message = ""
     return now.run
+
+
+def settle() -> None:
+    """The controls say what the address asks for: from now on the run stays until the visitor changes it."""
+    state().settled = True
 
 
 def _opening(wanted: Wanted) -> Run:
@@ -217,7 +224,7 @@ def moment(*, story: bool) -> int:
 
 
 def step(goal: Goal, *, story: bool) -> bool:
-    """One event on, or to the end of the round; at the end of what there is, ask for a round. Returns whether it was."""
+    """One event on, or to the end of the round; at the end of what there is, ask for a round and say so by True."""
     now = state()
     timeline = view(now.run, story=story).timeline
     here = moment(story=story)
@@ -225,9 +232,17 @@ def step(goal: Goal, *, story: bool) -> bool:
     if len(timeline) and there is not None and there < len(timeline):
         move(there, story=story)
         return False
-    now.message, now.playing = "", now.playing and now.run.recording is None
-    now.goal = goal
+    now.message, now.goal = "", goal
     return True
+
+
+def play(*, story: bool) -> None:
+    """One tick: one event on; a recording stops at its end, a live run asks for another round."""
+    now = state()
+    if now.run.recording is not None and moment(story=story) + 1 >= len(view(now.run, story=story).timeline):
+        now.playing = False
+    elif now.goal is None:
+        step("step", story=story)
 
 
 def pick(picked: object) -> None:
@@ -261,6 +276,7 @@ def go_live(wanted: Wanted) -> None:
 def start_live(wanted: Wanted) -> None:
     """A new run with these settings; then decode a round."""
     now = state()
+    wanted = replace(wanted, prompt=wanted.prompt or now.run.prompt)
     now.run, now.goal, now.message = _fresh(wanted), "step", ""
 
 

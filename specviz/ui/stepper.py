@@ -1,6 +1,6 @@
 """Moving through a run: the buttons, and the stage they move.
 
-The buttons stand outside the fragment that draws the stage, so that Pause acts at once. A press is a request: it changes
+The buttons stand outside the fragment that draws the stage, so that Pause acts at once. A press is a request: it moves
 the cursor, or asks for one round, and reruns the stage only.
 """
 
@@ -14,8 +14,10 @@ from typing import Any
 import streamlit as st
 
 from specviz.figures import coin, place, tallies, twin
+from specviz.figures.events import Timeline
 from specviz.figures.sentences import Spans
-from specviz.trace import Round
+from specviz.figures.text import Texts, visible
+from specviz.trace import Round, Trace
 from specviz.ui import components, controls, session, words
 from specviz.ui.controls import Wanted
 from specviz.ui.engine import engine, lengthened, twin_engine
@@ -32,21 +34,20 @@ _log = logging.getLogger(__name__)
 # --- the buttons ------------------------------------------------------------------------------------------------------
 
 
-def transport() -> str:
-    """The row of buttons; returns how much is to be shown."""
-    playing = "decode" in st.session_state and session.state().playing
+def transport() -> None:
+    """The row of buttons, and how much is to be shown."""
+    playing = session.state().playing
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center", key="transport"):
         with st.container(horizontal=True, gap="small", width="content", key="buttons"):
             st.button(words.BUTTONS["restart"], key="restart", on_click=_restart, shortcut="Home")
-            st.button(words.BUTTONS["back"], key="back", on_click=_back, shortcut="Left", icon=":material/arrow_back:")
+            st.button(words.BUTTONS["back"], key="back", on_click=_back, shortcut="Left")
             st.button(words.BUTTONS["step"], key="step", on_click=_step, shortcut="Right", type="primary")
             st.button(words.BUTTONS["round"], key="round", on_click=_round, shortcut="N")
-            label, icon = ("pause", ":material/pause:") if playing else ("play", ":material/play_arrow:")
-            st.button(words.BUTTONS[label], key="play", on_click=_play, shortcut="P", icon=icon)
-        return st.segmented_control(
+            st.button(words.BUTTONS["pause" if playing else "play"], key="play", on_click=_play, shortcut="P")
+        st.segmented_control(
             words.BUTTONS["detail"],
             words.DETAILS,
-            default="Numbers",
+            default=words.DETAILS[1],
             required=True,
             key="detail",
             bind=controls.BOUND,
@@ -125,40 +126,34 @@ def _trigger(name: str) -> Any:
 # --- the stage --------------------------------------------------------------------------------------------------------
 
 
-def stage(wanted: Wanted, detail: str) -> None:
+def stage(wanted: Wanted) -> None:
     """Strip, sentence, coin, place and tally; a fragment that moves by itself while playing."""
     playing = session.state().playing
-    st.fragment(_stage, key="stage", run_every=PERIOD_S if playing else None)(wanted, detail)
+    st.fragment(_stage, key="stage", run_every=PERIOD_S if playing else None)(wanted)
 
 
-def _stage(wanted: Wanted, detail: str) -> None:
-    now, story = session.state(), detail == "Story"
+def _stage(wanted: Wanted) -> None:
+    now, story = session.state(), wanted.story
+    before = (now.playing, now.run.recording, now.run.trace.header)
     if now.playing:
-        session.step("step", story=story)
+        session.play(story=story)
     slot = st.empty()
-    was_live, was_playing = now.run.recording is None, now.playing
     _work(wanted, story, slot)
     if now.message:
         slot.warning(now.message)
-    _draw(now.run, detail)
-    if (now.run.recording is None) != was_live or now.playing != was_playing or _at_the_end():
-        now.playing = now.playing and not _at_the_end()
-        st.rerun()
+    _draw(now.run, wanted)
+    if before != (now.playing, now.run.recording, now.run.trace.header):
+        st.rerun()  # what stands outside the stage has changed too
 
 
-def _at_the_end() -> bool:
-    """Whether playing has come to the end of a recording, where it stops by itself."""
-    now = session.state()
-    return False if not now.playing else now.run.recording is not None and now.goal is not None
-
-
-def _draw(run: Run, detail: str) -> None:
-    story, formulas = detail == "Story", detail == "Formulas"
+def _draw(run: Run, wanted: Wanted) -> None:
+    story, formulas = wanted.story, wanted.detail == "Formulas"
+    laid_out = f"{run.key}-{story}"
     view = session.view(run, story=story)
     focus = session.focus(run)
     selected = (focus[0].index, -1 if focus[1] is None else focus[1]) if focus else (-1, -1)
     components.strip(
-        run=f"{run.key}-{detail == 'Story'}",
+        run=laid_out,
         rounds=len(run.trace.rounds),
         moment=session.moment(story=story),
         prompt=_prompt(run, view.chunks[0]["prompt"]),
@@ -176,18 +171,15 @@ def _draw(run: Run, detail: str) -> None:
         with left.container(border=True, height="stretch", key="card_coin"):
             components.coin(coin.layout(round_, run.event, view.texts, selected=draft), formulas=formulas)
         with right.container(border=True, height="stretch", key="card_place"):
-            components.place(
-                place.layout(run.trace, round_, run.event, view.texts, selected=draft), formulas=formulas
-            )
+            components.place(place.layout(run.trace, round_, run.event, view.texts, selected=draft), formulas=formulas)
         with st.container(border=True, key="card_tally"):
             _tally(run, story=story)
     with st.container(key="run_data"):
-        components.run_data(f"{run.key}-{detail == 'Story'}", view.chunks)
+        components.run_data(laid_out, view.chunks)
 
 
 def _prompt(run: Run, decoded: str) -> str:
-    from specviz.figures.text import visible
-
+    """The prompt as it was asked; as it was tokenized where the record does not say."""
     return visible(run.prompt) if run.prompt else decoded
 
 
@@ -219,7 +211,7 @@ def _twin(run: Run, complete: int) -> Spans:
     if not complete or run.twin is None or not _twin_covers(run, complete) or not session.twin_fits(run):
         return ()
     trace = run.trace.cut(complete)
-    return twin.compare(trace, run.twin, session.Texts({**run.twin.token_bytes(), **trace.token_bytes()}))[1]
+    return twin.compare(trace, run.twin, Texts({**run.twin.token_bytes(), **trace.token_bytes()}))[1]
 
 
 def _work(wanted: Wanted, story: bool, slot: Any) -> None:
@@ -256,8 +248,10 @@ def _hold(state: str, reason: str, run: Run) -> None:
     elif state == "absent":
         now.goal, now.message = None, words.MESSAGES["absent"]
     else:
-        loader().start(run.pair_id)
         now.message = words.MESSAGES["held"]
+        if state == "idle":
+            loader().start(run.pair_id)
+            st.rerun()  # so that the badges begin to watch it
 
 
 def _decode(pair: Any, wanted: Wanted, story: bool, slot: Any) -> None:
@@ -266,9 +260,9 @@ def _decode(pair: Any, wanted: Wanted, story: bool, slot: Any) -> None:
     if not run.prompt:
         now.message = words.MESSAGES["own"]
         return
-    if run.trace.finish is not None:
-        ended = {"stop": "stopped", "context": "context", "length": "length"}[run.trace.finish]
-        now.message, now.playing = words.MESSAGES[ended].format(length=run.length), False
+    finish = run.trace.finish or ("length" if len(run.trace.text_ids) >= run.length else None)
+    if finish is not None:
+        now.message, now.playing = words.MESSAGES[finish].format(length=run.length), False
         return
     before = now.run
     with device_pool().turn(lambda ahead: slot.caption(words.MESSAGES["waiting"].format(before=ahead))):
@@ -278,7 +272,7 @@ def _decode(pair: Any, wanted: Wanted, story: bool, slot: Any) -> None:
     if now.run is not before:  # the visitor has turned to something else meanwhile
         return
     first = len(run.trace.rounds)
-    view_events = session.Timeline(trace, story=story)
+    view_events = Timeline(trace, story=story)
     end = view_events.starts[first + 1] - 1 if now.goal == "round" else view_events.starts[first]
     now.run, now.message = replace(run, trace=trace, event=view_events.events[end], picked=None), ""
 
@@ -288,7 +282,7 @@ def _decode_twin(pair: Any, slot: Any) -> None:
     now = session.state()
     run, settings = now.run, dict(now.run.settings) | {"gamma": 0, "drafter": "none"}
     goal = len(run.trace.text_ids)
-    start = session.Trace(replace(run.trace.header, drafter="none", max_new_tokens=goal))
+    start = Trace(replace(run.trace.header, drafter="none", max_new_tokens=goal))
     trace = lengthened(run.twin, goal) if run.twin is not None else start
     with slot.container():
         bar = st.progress(0.0)

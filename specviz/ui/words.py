@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-LEAD = "A small drafter guesses a few tokens; one read of the big target judges them all. The text stays the target’s own."
+LEAD = (
+    "A small drafter guesses a few tokens; one read of the big target judges them all. The text stays the target’s own."
+)
 
 STRIP = {
     "prompt": "The prompt: given, not judged.",
@@ -51,7 +53,7 @@ RULES = {
     "block_verification": "Block",
 }
 RULE_HELP = {
-    "speculative_sampling": "A draft stays with chance min(1, p/q); a rejected one is replaced from what the target wants more.",
+    "speculative_sampling": "A draft stays with chance min(1, p/q); else the target’s gaps are dealt from.",
     "greedy": "Temperature 0: a draft stays where it is the target’s first choice. Nothing is left to chance.",
     "gumbel_coupling": "Both models pick with the same noise; a draft stays where both pick the same token.",
     "token_match": "The target draws for itself; a draft stays where it is that very token.",
@@ -118,14 +120,14 @@ STATUS = {
 }
 
 MESSAGES = {
-    "stopped": "The text ended with its stop token. Restart to look at it again, or change seed or prompt for another.",
+    "stop": "The text ended with its stop token. Restart to look at it again, or change seed or prompt for another.",
     "context": "The models’ context is full: nothing can be added. Change the prompt for a new run.",
     "length": "All {length} tokens are written. Raise the length to go on.",
     "absent": "The recording ends here. To go on, fetch the embedded pair first.",
     "held": "The models are loading; this goes on by itself when they are ready.",
     "failed": "The models could not be loaded: {reason}",
     "waiting": "Waiting for the models: {before} before you.",
-    "memory": "The machine ran out of memory. The run is as it was: lower the length or close other programs, then press Step again.",
+    "memory": "The machine ran out of memory. The run is as it was: close other programs, then press Step again.",
     "step": "The step failed ({reason}). The run is as it was; press Step to try again.",
     "own": "Write your own text in the sidebar first.",
     "no_recording": "No recorded run is here. Load the models to start a live one.",

@@ -37,12 +37,19 @@ def _script(name: str) -> str:
 
 
 def _component(name: str) -> Callable[..., Any]:
-    return st.components.v2.component(
+    """Register a component; what it returns mounts it with ``data`` as one JSON object."""
+    mount = st.components.v2.component(
         f"specviz_{name}",
         html=_source(f"{name}.html"),
         css="\n".join((palette.css(), _source("common.css"), _source(f"{name}.css"))),
         js=_script(f"{name}.js"),
     )
+
+    def mounted(*, data: dict[str, Any], **options: Any) -> Any:
+        # A dictionary would be searched for data frames, for which pandas is imported: half a second of the first paint.
+        return mount(data=(data,), **options)
+
+    return mounted
 
 
 _run_data, _strip, _coin, _place, _tally, _badges = map(

@@ -40,7 +40,7 @@ const row = (line, data) => {
   return node;
 };
 
-export default function ({ data, parentElement }) {
+export default function ({ data: [data], parentElement }) {
   const root = parentElement.querySelector(".coin");
   const find = (selector) => root.querySelector(selector);
   find("h2").textContent = data.title;

@@ -23,6 +23,8 @@ const key = (meaning, word) => make("span", "key", area(meaning), word);
 /** The table behind a figure, folded away; open stays open when the numbers change. */
 const twinTable = (box, table, title) => {
   let details = box.querySelector("details.twin");
+  if (details) details.hidden = !table.rows.length;
+  if (!table.rows.length) return;
   if (!details) {
     details = make("details", "twin", make("summary", "", title), make("div", "scroll"));
     box.append(details);

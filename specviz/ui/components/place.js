@@ -68,7 +68,7 @@ const together = (bar, data) => {
   return [make("span", "label", bar.label), line, make("span", "words", ...words)];
 };
 
-export default function ({ data, parentElement }) {
+export default function ({ data: [data], parentElement }) {
   const root = parentElement.querySelector(".place");
   const find = (selector) => root.querySelector(selector);
   find("h2").textContent = data.title;

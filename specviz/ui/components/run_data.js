@@ -2,7 +2,7 @@
  * Keeps a run's layout in the page, so that moving through it costs a few bytes: Streamlit does not send a message again
  * that the browser already has, and complete chunks never change.
  */
-export default function ({ data }) {
+export default function ({ data: [data] }) {
   const runs = (globalThis.specvizRuns ??= new Map());
   for (const id of runs.keys()) if (id !== data.run) runs.delete(id);
   if (!runs.has(data.run)) runs.set(data.run, []);

@@ -104,7 +104,7 @@ const settleLanes = (text) => {
   }
 };
 
-export default function ({ data, parentElement, setTriggerValue }) {
+export default function ({ data: [data], parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".strip");
   const find = (selector) => root.querySelector(selector);
   const [range, output, text, sentence] = ["input", "output", ".text", ".sentence"].map(find);

@@ -9,7 +9,7 @@ const measure = (one) => {
   return node;
 };
 
-export default function ({ data, parentElement }) {
+export default function ({ data: [data], parentElement }) {
   const root = parentElement.querySelector(".tally");
   const find = (selector) => root.querySelector(selector);
   find("h2").textContent = data.title;

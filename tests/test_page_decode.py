@@ -1,0 +1,485 @@
+"""The Decode page as a visitor meets it, without a browser."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from specviz import trace as traces
+from specviz.models import store
+from specviz.ui import loader as loader_module
+from specviz.ui import recordings, words
+from specviz.ui.loader import Loader, Status
+from tests.synthetic_traces import make_trace
+
+ROOT = Path(__file__).parent.parent
+RECORDED = {"sampling": "speculative_sampling", "greedy": "greedy", "gumbel": "gumbel_coupling"}
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("traces")
+    for name, rule in RECORDED.items():
+        traces.save(make_trace(rule), folder / f"{name}.jsonl")
+        traces.save(make_trace(rule, gamma=0), folder / f"{name}.twin.jsonl")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _no_weights(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Recorded runs from a temporary folder, and a machine without weights unless a test says otherwise."""
+    monkeypatch.setattr(recordings, "FOLDER", folder)
+    monkeypatch.setattr(store, "embedded_target", lambda: None)
+    fresh = Loader()
+    monkeypatch.setattr(loader_module, "loader", lambda: fresh)
+    for module in ("frame", "stepper"):
+        monkeypatch.setattr(f"specviz.ui.{module}.loader", lambda: fresh)
+
+
+class Page:
+    """The page under test, with names for what is on it."""
+
+    def __init__(self, **controls: Any) -> None:
+        self.test = AppTest.from_file(str(ROOT / "app.py"), default_timeout=30)
+        for name, value in controls.items():
+            self.test.session_state[name] = value
+        self.run()
+
+    def run(self) -> Page:
+        self.test.run()
+        assert not self.test.exception
+        return self
+
+    def press(self, key: str) -> Page:
+        """Press a button. A press may rerun the stage only: run the page again to see all of it."""
+        self.test.button(key=key).click().run()
+        return self.run()
+
+    def data(self, component: str) -> Any:
+        elements = [e.proto for e in self.test.get("bidi_component")]
+        return next(json.loads(e.json)[0] for e in elements if e.component_name == f"specviz_{component}")
+
+    def has(self, component: str) -> bool:
+        return any(e.proto.component_name == f"specviz_{component}" for e in self.test.get("bidi_component"))
+
+    @property
+    def rounds(self) -> list[dict[str, Any]]:
+        elements = [e.proto for e in self.test.get("bidi_component")]
+        chunks = [json.loads(e.json)[0] for e in elements if e.component_name == "specviz_run_data"]
+        return [round_ for chunk in sorted(chunks, key=lambda c: c["index"]) for round_ in chunk["chunk"]["rounds"]]
+
+    @property
+    def moments(self) -> list[Any]:
+        return [event for round_ in self.rounds for event in round_["events"]]
+
+    @property
+    def label(self) -> str:
+        return self.moments[self.data("strip")["moment"]][0]
+
+    @property
+    def badges(self) -> list[str]:
+        return self.data("badges")["badges"]
+
+    @property
+    def message(self) -> str:
+        return " ".join(warning.value for warning in self.test.warning)
+
+
+# --- a recorded run ---------------------------------------------------------------------------------------------------
+
+
+def test_the_page_opens_on_a_recorded_run_at_its_first_rejection() -> None:
+    page = Page()
+    trace = make_trace()
+    dead = next(r for r in trace.rounds if any(d.fate == "rejected" for d in r.drafts))
+    assert page.label == f"round {dead.index + 1}, verdict {dead.kept + 1}"
+    assert [title.value for title in page.test.title] == ["Decode"]
+    assert page.badges[0] == "recorded · CPU · fp32"
+    assert page.data("coin")["lines"][dead.kept]["standing"] == "rejected"
+    assert page.data("place")["mode"] == "shared"
+
+
+def test_a_recorded_run_needs_no_torch(folder: Path) -> None:
+    script = f"""
+import sys
+from pathlib import Path
+from streamlit.testing.v1 import AppTest
+from specviz.ui import recordings
+recordings.FOLDER = Path({str(folder)!r})
+page = AppTest.from_file({str(ROOT / "app.py")!r}, default_timeout=60).run()
+for key in ("step", "round", "back", "restart"):
+    page.button(key=key).click().run()
+    page.run()
+assert not page.exception
+print(sorted({{"torch", "transformers", "pandas", "numpy"}} & set(sys.modules)))
+"""
+    result = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert result.stdout.strip() == "[]", result.stderr[-2000:]
+
+
+def test_step_and_back_move_one_event() -> None:
+    page = Page()
+    start = page.data("strip")["moment"]
+    assert page.press("step").data("strip")["moment"] == start + 1
+    assert page.press("back").data("strip")["moment"] == start
+    assert page.press("back").data("strip")["moment"] == start - 1
+
+
+def test_back_at_the_beginning_stays_there() -> None:
+    page = Page().press("restart")
+    assert page.data("strip")["moment"] == 0
+    assert page.press("back").data("strip")["moment"] == 0
+
+
+def test_round_goes_to_the_next_closing_token() -> None:
+    page = Page().press("restart")
+    for number in range(1, 4):
+        assert page.press("round").label.startswith(f"round {number}, ")
+        assert page.data("coin")["closing"]["current"]
+
+
+def test_the_tally_counts_the_rounds_that_are_over() -> None:
+    page = Page().press("restart")
+    assert page.data("tally")["measures"] == []
+    page.press("round").press("round").press("round")
+    trace = make_trace().cut(3)
+    fractions = {m["name"]: m["fraction"] for m in page.data("tally")["measures"]}
+    assert fractions["tokens per read"] == f"{len(trace.text_ids)}/3"
+    page.press("step")
+    assert {m["name"]: m["fraction"] for m in page.data("tally")["measures"]} == fractions
+
+
+def test_the_future_is_hidden() -> None:
+    page = Page().press("restart").press("step")
+    assert page.label == "round 1, draft 2 of 4"
+    assert [line["standing"] for line in page.data("coin")["lines"]] == ["waiting", "waiting"]
+    assert page.data("coin")["closing"] is None
+    assert page.data("place")["mode"] == "waiting"
+
+
+def test_under_story_the_drafts_are_one_step_and_the_rare_controls_are_gone() -> None:
+    page = Page(detail="Story").press("restart")
+    assert page.label == "round 1, draft 4 of 4"
+    assert page.press("step").label == "round 1, the read"
+    assert "top_k" not in {box.key for box in page.test.number_input}
+    assert len(page.data("tally")["measures"]) <= 1
+
+
+def test_formulas_are_shown_at_their_detail_only() -> None:
+    assert Page().data("coin")["formula"] is None
+    assert "min(1, p/q)" in Page(detail="Formulas").data("coin")["formula"]
+
+
+def test_choosing_a_token_pins_it_and_a_step_lets_go() -> None:
+    page = Page().press("restart")
+    for _ in range(3):
+        page.press("round")
+    page.test.session_state.decode.run = replaced(page, picked=(0, 0))
+    page.run()
+    assert page.data("strip")["pinned"]
+    assert page.data("coin")["title"].endswith("round 1")
+    page.press("step")
+    assert not page.data("strip")["pinned"]
+
+
+def replaced(page: Page, **changes: Any) -> Any:
+    from dataclasses import replace
+
+    return replace(page.test.session_state.decode.run, **changes)
+
+
+@pytest.mark.parametrize(
+    "picked", [None, "x", [0], [0, 99], [99, 0], [-1, 0], [0, -2], [0.5, 0], [0, "0"], {"round": 0}, [[0, 0]]]
+)
+def test_what_comes_back_from_the_browser_is_checked(picked: Any) -> None:
+    from specviz.ui.session import _valid_pick
+
+    page = Page()
+    assert _valid_pick(page.test.session_state.decode.run, picked) is None
+
+
+@pytest.mark.parametrize("rule", RECORDED.values())
+def test_a_rule_asked_for_at_the_start_opens_the_run_that_shows_it(rule: str) -> None:
+    page = Page(rule=rule)
+    assert page.test.session_state.decode.run.settings["rule"] == rule
+    assert not page.test.get("offer")
+    assert "keep" not in {button.key for button in page.test.button}
+
+
+def test_the_recorded_twin_says_how_many_reads_were_saved() -> None:
+    page = Page(rule="greedy")
+    for _ in range(4):
+        page.press("round")
+    trace = make_trace("greedy").cut(page.data("tally")["rounds"])
+    said = "".join(text for text, _ in page.data("tally")["twin"])
+    n = len(trace.text_ids)
+    assert said == f"Same {n} tokens, {len(trace.rounds)} reads instead of {n}."
+
+
+def test_without_a_recording_the_page_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(recordings, "FOLDER", tmp_path)
+    page = Page()
+    assert page.data("strip")["empty"][0][0] == words.STRIP["empty"]
+    assert not page.has("coin")
+
+
+# --- settings touched in a recorded run -------------------------------------------------------------------------------
+
+
+def test_a_touched_setting_leaves_the_recording_and_offers_to_go_live() -> None:
+    page = Page()
+    before = page.label
+    page.test.slider(key="temperature").set_value(0.7)
+    page.run()
+    assert page.label == before
+    assert page.badges[0].startswith("recorded")
+    assert "temperature 0.7" in " ".join(text.value for text in page.test.text)
+    assert {"go_live", "start_live", "keep"} <= {button.key for button in page.test.button}
+
+
+def test_keeping_the_recording_puts_the_settings_back() -> None:
+    page = Page()
+    page.test.slider(key="temperature").set_value(0.7)
+    page.test.slider(key="gamma").set_value(9)
+    page.run().press("keep")
+    assert page.test.slider(key="temperature").value == 1.0
+    assert page.test.slider(key="gamma").value == 4
+    assert "keep" not in {button.key for button in page.test.button}
+
+
+def test_another_rule_offers_its_recording() -> None:
+    page = Page()
+    page.test.segmented_control(key="rule").set_value("gumbel_coupling")
+    page.run().press("open_recording")
+    assert page.test.session_state.decode.run.recording == "gumbel"
+    assert page.data("coin")["chosen"]
+    assert "keep" not in {button.key for button in page.test.button}
+
+
+# --- models that are not here -----------------------------------------------------------------------------------------
+
+
+def end(page: Page) -> Page:
+    page.test.session_state.decode.run = replaced(page, event=None)
+    run = page.test.session_state.decode.run
+    from specviz.figures.events import Timeline
+
+    page.test.session_state.decode.run = replaced(page, event=Timeline(run.trace).events[-1])
+    return page.run()
+
+
+def test_without_weights_the_page_offers_to_fetch_them_and_fetches_nothing_by_itself() -> None:
+    page = Page()
+    assert "Fetch the embedded pair" in page.test.button(key="fetch").label
+    assert "models not loaded" in page.badges
+
+
+def test_a_step_at_the_end_of_a_recording_without_weights_says_so_and_changes_nothing() -> None:
+    page = end(Page())
+    before = page.test.session_state.decode.run
+    page.press("step")
+    assert page.test.session_state.decode.run == before
+    assert page.message == words.MESSAGES["absent"]
+    page.press("back")
+    assert page.message == ""
+
+
+def test_a_failed_load_says_why_and_keeps_the_run() -> None:
+    page = Page()
+    loading = loader_module.loader()
+    loading._status["embedded"] = Status("failed", "no connection to the package registry: check the network")
+    end(page).press("step")
+    assert "no connection" in page.message
+    assert "check the network" in page.message
+    assert page.badges[0].startswith("recorded")
+
+
+# --- live -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pair(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A pair of tables that is ready."""
+    from tests.table_models import TablePair, random_table
+
+    made = TablePair(random_table(1, 26), random_table(2, 26), vocab_size=26)
+    loading = loader_module.loader()
+    loading._pairs["embedded"] = made
+    loading._status["embedded"] = Status("ready")
+    return made
+
+
+@pytest.fixture
+def live(pair: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Page]:
+    """A page without recordings: every run is live."""
+    monkeypatch.setattr(recordings, "FOLDER", tmp_path)
+    return Page
+
+
+def text(page: Page) -> tuple[int, ...]:
+    return page.test.session_state.decode.run.trace.text_ids
+
+
+def test_a_live_step_runs_one_round_and_shows_its_first_event(live: Callable[..., Page]) -> None:
+    page = live().press("step")
+    assert len(page.rounds) == 1
+    assert page.label == "round 1, draft 1 of 4"
+    assert page.badges[0] == "measured here · CPU · fp32"
+    page.press("step")
+    assert len(page.rounds) == 1
+
+
+def test_looking_back_and_forth_calls_no_model(live: Callable[..., Page], pair: Any) -> None:
+    page = live().press("round").press("round")
+    reads = [len(model.reads) for _, model in pair.made]
+    page.press("back").press("restart").press("step").press("round")
+    assert [len(model.reads) for _, model in pair.made] == reads
+
+
+def test_the_page_writes_what_the_decoder_writes(live: Callable[..., Page], pair: Any) -> None:
+    from specviz.decoding.decoder import Decoder
+    from specviz.decoding.settings import Settings
+
+    page = live(length=24)
+    while page.test.session_state.decode.run.trace.finish is None:
+        page.press("round")
+    run = page.test.session_state.decode.run
+    decoder = Decoder.start(pair, run.prompt, Settings.from_dict(run.settings), 24)
+    while not decoder.finished:
+        decoder.step()
+    assert text(page) == decoder.trace.text_ids
+
+
+def test_at_the_length_the_page_says_how_to_go_on(live: Callable[..., Page]) -> None:
+    page = live(length=6)
+    for _ in range(8):
+        page.press("round")
+    assert page.message == words.MESSAGES["length"].format(length=6)
+    page.test.slider(key="length").set_value(12)
+    page.run().press("round")
+    assert page.message == ""
+    assert len(text(page)) > 6
+
+
+def test_a_setting_changed_midway_keeps_the_complete_rounds(live: Callable[..., Page]) -> None:
+    page = live().press("round").press("round").press("round")
+    before = page.test.session_state.decode.run.trace
+    page.press("back")  # the third round is not complete at the cursor any more
+    page.test.slider(key="gamma").set_value(2)
+    page.run()
+    run = page.test.session_state.decode.run
+    assert run.trace.rounds == before.rounds[:2]
+    page.press("round")
+    after = page.test.session_state.decode.run.trace
+    assert after.rounds[:2] == before.rounds[:2]
+    assert len(after.rounds[2].drafts) == 2
+
+
+def test_under_gumbel_coupling_the_text_survives_a_change_of_gamma(live: Callable[..., Page]) -> None:
+    def run(gamma: int) -> tuple[int, ...]:
+        page = live(rule="gumbel_coupling", length=20).press("round").press("round")
+        page.test.slider(key="gamma").set_value(gamma)
+        page.run()
+        while page.test.session_state.decode.run.trace.finish is None:
+            page.press("round")
+        return text(page)
+
+    assert run(1) == run(7) == run(0)
+
+
+def test_the_twin_is_made_on_demand_and_agrees(live: Callable[..., Page]) -> None:
+    page = live(rule="gumbel_coupling").press("round").press("round").press("twin")
+    n = len(text(page))
+    said = "".join(part for part, _ in page.data("tally")["twin"])
+    assert said == f"Same {n} tokens, 2 reads instead of {n}."
+    assert "twin" not in {button.key for button in page.test.button}
+    page.press("round")
+    assert page.data("tally")["twin"] == []
+    assert "twin" in {button.key for button in page.test.button}
+
+
+def test_an_own_text_starts_a_run_of_its_own(live: Callable[..., Page]) -> None:
+    page = live().press("round")
+    written = text(page)
+    page.test.selectbox(key="prompt").set_value(words.OWN)
+    page.run()
+    assert text(page) == written  # nothing to turn to yet
+    page.test.text_area(key="own_text").set_value("dragons")
+    page.run()
+    assert text(page) == ()
+    assert page.press("step").data("strip")["prompt"] == "dragons"
+
+
+@pytest.mark.parametrize(
+    ("error", "words_in_message"),
+    [
+        (MemoryError(), "ran out of memory"),
+        (RuntimeError("a kernel failed"), "RuntimeError"),
+        (ValueError("the prompt has 9000 tokens and the target reads at most 8192"), "9000 tokens"),
+    ],
+)
+def test_a_step_that_fails_keeps_the_run_and_says_what_to_do(
+    live: Callable[..., Page], pair: Any, monkeypatch: pytest.MonkeyPatch, error: Exception, words_in_message: str
+) -> None:
+    from specviz.decoding.decoder import Decoder
+
+    page = live().press("round")
+    before = page.test.session_state.decode.run
+    with monkeypatch.context() as broken:
+
+        def fail(self: Decoder) -> None:
+            raise error
+
+        broken.setattr(Decoder, "step", fail)
+        page.press("round")
+    assert page.test.session_state.decode.run.trace is before.trace
+    assert words_in_message in page.test.session_state.decode.message
+    page.press("round")
+    assert len(page.rounds) == 2
+    assert page.message == ""
+
+
+def test_hostile_prompts_and_tokens_reach_the_page_as_plain_text(live: Callable[..., Page], pair: Any) -> None:
+    pair.tokenizer.bytes = lambda token_id: b"<script>alert(1)</script>![](x)$y$"  # type: ignore[method-assign]
+    page = live()
+    page.test.selectbox(key="prompt").set_value(words.OWN)
+    page.run()
+    page.test.text_area(key="own_text").set_value("<iframe srcdoc='<script>alert(1)</script>'>")
+    page.run().press("round")
+    assert "<iframe" in page.data("strip")["prompt"]
+    assert "<script>" in page.rounds[0]["drafts"][0][0]
+    shown = [element.value for kind in ("markdown", "html", "caption", "title") for element in page.test.get(kind)]
+    assert not any("script" in str(value) for value in shown)
+
+
+def test_going_on_live_keeps_the_recorded_rounds_before_the_cursor(pair: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The recorded ids are the table pair's too, so that it can go on from them."""
+    page = Page()
+    trace = page.test.session_state.decode.run.trace
+    small = traces.Trace(
+        traces.Header(pair="embedded", prompt="abc", prompt_ids=(0, 1, 2), max_new_tokens=8, device="cpu", dtype="float32")
+    )
+    from specviz.decoding.decoder import Decoder
+    from specviz.decoding.settings import Settings
+
+    decoder = Decoder(pair, small, Settings.from_dict(trace.rounds[0].settings or {}))
+    while not decoder.finished:
+        decoder.step()
+    recorded = recordings.Recording("sampling", decoder.trace, None)
+    monkeypatch.setattr(recordings, "recording", lambda name: recorded if name == "sampling" else None)
+    page = end(Page())
+    before = page.test.session_state.decode.run.trace
+    page.press("step")
+    run = page.test.session_state.decode.run
+    assert run.recording is None
+    assert run.live_round == len(before.rounds) == page.data("strip")["live_round"]
+    assert [r.emitted for r in run.trace.rounds[:-1]] == [r.emitted for r in before.rounds]
+    assert page.test.slider(key="length").value == 8 + 64
+    assert page.badges[0].startswith("measured here")
