@@ -473,5 +473,6 @@ def test_the_race_survives_tiny_probabilities(tiny: float) -> None:
         accept = GUMBEL.verify(p, q, np.array([x]), RoundNoise(0, 0)).judgements.accept_prob[0]
         assert 0 <= accept <= 1
     assert 0 <= float(GUMBEL.keep_probability(p[0], q[0])) <= 1
-    same = GUMBEL.verify(p, p[:1], np.array([0]), RoundNoise(0, 0))
+    alike = np.array([[tiny, 0.5, 0.5]] * 2)
+    same = GUMBEL.verify(alike, alike[:1], np.array([0]), RoundNoise(0, 0))
     assert same.judgements.accept_prob[0] == pytest.approx(1)
