@@ -13,18 +13,24 @@ import logging
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
+from statistics import fmean
+from typing import Any
 
 import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
-from transformers import LlamaConfig, LlamaForCausalLM, LlamaModel
 
+from specviz.models.drafter import DrafterNetwork
 from specviz.training.teacher import Teacher
 
 logger = logging.getLogger(__name__)
+
+CHECKPOINT_EVERY = 1_000
+LOG_EVERY = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,23 +88,14 @@ class Distance(torch.autograd.Function):
         return upstream.to(gradient.dtype) * gradient, None, None
 
 
-def student_config(target: LlamaConfig, layers: int) -> LlamaConfig:
-    """The target's configuration with fewer layers."""
-    config = LlamaConfig.from_dict(target.to_dict())
-    config.num_hidden_layers = layers
-    if getattr(config, "layer_types", None):
-        config.layer_types = config.layer_types[:layers]
-    return config
-
-
-def new_student(target: LlamaForCausalLM, source_layers: tuple[int, ...]) -> LlamaModel:
-    """A student whose layers and norm start as copies of the target's; its input table is the target's own, frozen."""
-    student = LlamaModel(student_config(target.config, len(source_layers)))
-    for layer, source in zip(student.layers, source_layers, strict=True):
-        layer.load_state_dict(target.model.layers[source].state_dict())
-    student.norm.load_state_dict(target.model.norm.state_dict())
-    student.embed_tokens = target.model.embed_tokens
-    student.embed_tokens.weight.requires_grad_(False)
+def new_student(target: nn.Module, kept_ids: Tensor, source_layers: tuple[int, ...]) -> DrafterNetwork:
+    """A drafter whose layers and norm start as copies of the target's; its input table is the target's own, frozen."""
+    student = DrafterNetwork(target, kept_ids, num_layers=len(source_layers))
+    body: Any = target.model
+    for layer, source in zip(student.body.layers, source_layers, strict=True):
+        layer.load_state_dict(body.layers[source].state_dict())
+    student.body.norm.load_state_dict(body.norm.state_dict())
+    student.get_input_embeddings().requires_grad_(False)
     return student
 
 
@@ -131,88 +128,104 @@ def tv_share(recipe: Recipe, step: int) -> float:
     return recipe.tv_weight * min(1.0, max(0.0, ramp))
 
 
-def train(
-    student: LlamaModel, teacher: Teacher, head: Tensor, recipe: Recipe, folder: Path, minutes: float | None = None
-) -> int:
+def train(student: DrafterNetwork, teacher: Teacher, recipe: Recipe, folder: Path, minutes: float | None = None) -> int:
     """Train ``student`` in place; go on from ``folder`` if it holds a checkpoint of the same recipe.
 
     Args:
         student: from :func:`new_student`.
-        teacher: cached hidden states of the target.
-        head: (kept, hidden) float32, the frozen head.
+        teacher: the cached law of the target.
         recipe: what to do.
         folder: where checkpoints and the log go.
         minutes: stop (with a checkpoint) after this long; None trains to the end.
 
     Returns:
         The number of steps done, all sittings together.
+
+    Raises:
+        ValueError: the folder holds a training of another recipe.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    parameters = [p for p in student.parameters() if p.requires_grad]
-    decayed = [p for p in parameters if p.ndim > 1]
-    plain = [p for p in parameters if p.ndim <= 1]
+    parameters = [p for p in student.body.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(
-        [{"params": decayed, "weight_decay": recipe.weight_decay}, {"params": plain, "weight_decay": 0.0}],
-        lr=recipe.learning_rate, betas=(0.9, 0.95), fused=True,
-    )  # fmt: skip
+        [
+            {"params": [p for p in parameters if p.ndim > 1], "weight_decay": recipe.weight_decay},
+            {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
+        ],
+        lr=recipe.learning_rate,
+        betas=(0.9, 0.95),
+        fused=True,
+    )
     step = _resume(folder, student, optimizer, recipe)
-    order = batches(teacher, recipe.sequences, recipe.seed)
-    for _ in range(step):
-        next(order)
-    fast_head = head.to(torch.bfloat16)
-    started, tokens, running, shared = time.monotonic(), 0, 0.0, 0.0
+    order = islice(batches(teacher, recipe.sequences, recipe.seed), step, None)
+    head = student.head.to(torch.bfloat16)  # (kept, width)
+    started, log = time.monotonic(), _Log(folder / "log.jsonl")
     student.train()
     while step < recipe.steps:
         ids, mask, hidden, log_z = teacher.batch(next(order))
         for group in optimizer.param_groups:
             group["lr"] = rate(recipe, step)
         with torch.autocast("cpu", torch.bfloat16):
-            out = student(input_ids=ids, use_cache=False).last_hidden_state[mask]  # (rows, hidden)
-            logits = out.to(torch.bfloat16) @ fast_head.T  # (rows, kept)
-        with torch.no_grad():
-            law = ((hidden @ fast_head.T).float() - log_z[:, None]).exp_()
+            states = student.body(input_ids=ids, use_cache=False).last_hidden_state[mask]  # (rows, width)
+            logits = states.to(torch.bfloat16) @ head.T  # (rows, kept)
+        law = ((hidden @ head.T).float() - log_z[:, None]).exp_()
         loss = Distance.apply(logits, law, tv_share(recipe, step))  # type: ignore[no-untyped-call]
         loss.backward()
         clip_grad_norm_(parameters, recipe.clip)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         step += 1
-        tokens += len(law)
-        running += loss.item()
-        if step % 10 == 0:
-            with torch.no_grad():
-                shared += torch.minimum(law, logits.float().softmax(-1)).sum(-1).mean().item()
-        if step % 200 == 0:
-            seconds = time.monotonic() - started
-            line = {"step": step, "loss": round(running / 200, 4), "alpha": round(shared / 20, 4),
-                    "lr": round(rate(recipe, step - 1), 6), "tokens_per_s": round(tokens / seconds)}  # fmt: skip
-            running = shared = 0.0
-            logger.info("%s", line)
-            with (folder / "log.jsonl").open("a") as log:
-                log.write(json.dumps(line) + "\n")
+        log.add(step, loss, logits, law)
         late = minutes is not None and time.monotonic() - started > 60 * minutes
-        if step % 1000 == 0 or late or step == recipe.steps:
+        if late or step % CHECKPOINT_EVERY == 0 or step == recipe.steps:
             _checkpoint(folder, student, optimizer, recipe, step)
         if late:
             break
+    student.eval()
     return step
 
 
-def trainable(student: LlamaModel) -> dict[str, Tensor]:
-    """The weights that are trained and shipped: layers and norm."""
-    return {name: tensor for name, tensor in student.state_dict().items() if not name.startswith("embed_tokens")}
+class _Log:
+    """Running means of loss and alpha on the training texts, a line every so many steps."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._started = time.monotonic()
+        self._losses: list[float] = []
+        self._alphas: list[float] = []
+        self._tokens = 0
+
+    def add(self, step: int, loss: Tensor, logits: Tensor, law: Tensor) -> None:
+        self._losses.append(loss.item())
+        self._tokens += len(law)
+        if step % 10 == 0:  # alpha costs a softmax of its own
+            q = torch.softmax(logits.detach().float(), dim=-1)
+            self._alphas.append(float(torch.minimum(law, q).sum(dim=-1).mean()))
+        if step % LOG_EVERY == 0:
+            line = {
+                "step": step,
+                "loss": round(fmean(self._losses), 4),
+                "alpha": round(fmean(self._alphas), 4),
+                "tokens_per_s": round(self._tokens / (time.monotonic() - self._started)),
+            }
+            self._losses, self._alphas = [], []
+            logger.info("%s", line)
+            with self._path.open("a", encoding="utf-8") as lines:
+                lines.write(json.dumps(line) + "\n")
 
 
-def _checkpoint(folder: Path, student: LlamaModel, optimizer: torch.optim.Optimizer, recipe: Recipe, step: int) -> None:
+def _checkpoint(
+    folder: Path, student: DrafterNetwork, optimizer: torch.optim.Optimizer, recipe: Recipe, step: int
+) -> None:
     """Write weights and optimiser; the new file replaces the old one at once, so a cut-off run keeps the last whole
     one."""
-    save_file({name: t.detach().clone() for name, t in trainable(student).items()}, folder / "weights.next")
+    weights = {name: p.detach().clone() for name, p in student.body.named_parameters() if p.requires_grad}
+    save_file(weights, folder / "weights.next")
     torch.save({"optimizer": optimizer.state_dict(), "step": step, "recipe": asdict(recipe)}, folder / "state.next")
     (folder / "weights.next").replace(folder / "weights.safetensors")
     (folder / "state.next").replace(folder / "state.pt")
 
 
-def _resume(folder: Path, student: LlamaModel, optimizer: torch.optim.Optimizer, recipe: Recipe) -> int:
+def _resume(folder: Path, student: DrafterNetwork, optimizer: torch.optim.Optimizer, recipe: Recipe) -> int:
     state = folder / "state.pt"
     if not state.is_file():
         return 0
@@ -221,7 +234,7 @@ def _resume(folder: Path, student: LlamaModel, optimizer: torch.optim.Optimizer,
         raise ValueError(
             f"{folder} holds a training of another recipe: {saved['recipe']}; give another folder or remove it"
         )
-    student.load_state_dict(load_file(folder / "weights.safetensors"), strict=False)
+    student.body.load_state_dict(load_file(folder / "weights.safetensors"), strict=False)
     optimizer.load_state_dict(saved["optimizer"])
     step = int(saved["step"])
     logger.info("going on from step %d", step)
