@@ -11,13 +11,14 @@ Sizes: about 2 kB a position. All probabilities are in [0, 1]; all times are sec
 from __future__ import annotations
 
 import json
+import sys
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 SCHEMA_VERSION = 1
 LISTED = 12
@@ -26,6 +27,7 @@ LISTED = 12
 Fate = Literal["kept", "rejected", "unjudged"]
 ClosingKind = Literal["correction", "bonus", "plain"]
 Finish = Literal["stop", "length", "context"]
+Hex = Annotated[str, "hexadecimal bytes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class Token:
     """
 
     id: int
-    bytes: str | None = None
+    bytes: Hex | None = None
     p: float | None = None
     q: float | None = None
     target_logit: float | None = None
@@ -191,10 +193,10 @@ class Header:
     versions: Mapping[str, str] | None = None
     prompt: str | None = None
     prompt_ids: tuple[int, ...] = ()
-    prompt_bytes: tuple[str, ...] | None = None
+    prompt_bytes: tuple[Hex, ...] | None = None
     stop_ids: tuple[int, ...] = ()
     max_new_tokens: int | None = None
-    listed: int | None = LISTED
+    listed: int | None = None
     created: str | None = None
 
 
@@ -208,10 +210,7 @@ class Trace:
     def __post_init__(self) -> None:
         position = len(self.header.prompt_ids)
         for index, round_ in enumerate(self.rounds):
-            if round_.index != index:
-                raise ValueError(f"round {index} of the trace calls itself {round_.index}")
-            if round_.position != position:
-                raise ValueError(f"round {index} starts at position {round_.position}, expected {position}")
+            _check_place(round_, index, position)
             position += len(round_.emitted)
 
     @property
@@ -241,6 +240,14 @@ class Trace:
             for row in round_.rows():
                 known.update({token.id: bytes.fromhex(token.bytes) for token in row.tokens if token.bytes is not None})
         return known
+
+
+def _check_place(round_: Round, index: int, position: int) -> None:
+    """A round must be the one that the rounds before it lead to."""
+    if round_.index != index:
+        raise ValueError(f"round {index} of the trace calls itself {round_.index}")
+    if round_.position != position:
+        raise ValueError(f"round {index} starts at position {round_.position}, expected {position}")
 
 
 # --- counts -----------------------------------------------------------------------------------------------------------
@@ -346,6 +353,7 @@ def load(text: str) -> Trace:
     """
     header: Header | None = None
     rounds: list[Round] = []
+    position = 0
     for number, line in _numbered_lines(text):
         try:
             record = json.loads(line)
@@ -359,8 +367,12 @@ def load(text: str) -> Trace:
                     raise ValueError(
                         f"schema_version {header.schema_version}; this program reads up to {SCHEMA_VERSION}"
                     )
+                position = len(header.prompt_ids)
             else:
-                rounds.append(_from_plain(Round, record))
+                round_ = _from_plain(Round, record)
+                _check_place(round_, len(rounds), position)
+                position += len(round_.emitted)
+                rounds.append(round_)
         except (ValueError, TypeError, RecursionError) as error:
             raise ValueError(f"line {number}: {error}") from None
     if header is None:
@@ -374,8 +386,13 @@ def save(trace: Trace, path: Path) -> None:
 
 
 def read(path: Path) -> Trace:
-    """Read a trace file; see :func:`load`."""
-    return load(path.read_text(encoding="utf-8"))
+    """Read a trace file; see :func:`load`. Bytes that are not UTF-8 are a ValueError that names their line, too."""
+    content = path.read_bytes()
+    try:
+        return load(content.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        line = 1 + content.count(b"\n", 0, error.start)
+        raise ValueError(f"line {line}: expected UTF-8 text, got the byte 0x{content[error.start]:02x}") from None
 
 
 def _numbered_lines(text: str) -> Iterator[tuple[int, str]]:
@@ -416,6 +433,8 @@ def _reader(kind: Any) -> Callable[[Any, str], Any]:
     if origin in (types.UnionType, typing.Union):
         inner = _reader(next(argument for argument in arguments if argument is not types.NoneType))
         return lambda value, name: None if value is None else inner(value, name)
+    if origin is Annotated:
+        return _checked(_is_hex, arguments[1])
     if origin is Literal:
         return _checked(lambda value: value in arguments, " or ".join(map(str, arguments)))
     if origin is tuple:
@@ -424,9 +443,19 @@ def _reader(kind: Any) -> Callable[[Any, str], Any]:
         return lambda value, name: value
     if origin is not None:
         return _checked(lambda value: isinstance(value, Mapping), "an object")
-    if kind is float:
-        return _checked(lambda value: type(value) in (int, float), "a number")
+    if kind is float:  # JSON as Python reads it knows NaN and infinities; a trace does not
+        return _checked(
+            lambda value: type(value) in (int, float) and abs(value) <= sys.float_info.max, "a finite number"
+        )
     return _checked(lambda value: type(value) is kind, kind.__name__)
+
+
+def _is_hex(value: Any) -> bool:
+    try:
+        bytes.fromhex(value)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _checked(accepts: Callable[[Any], bool], wanted: str) -> Callable[[Any, str], Any]:
@@ -459,12 +488,16 @@ def _tuple_reader(arguments: tuple[Any, ...]) -> Callable[[Any, str], Any]:
 
 
 def _dataclass_reader(kind: type) -> Callable[[Any, str], Any]:
-    hints = typing.get_type_hints(kind)
+    hints = typing.get_type_hints(kind, include_extras=True)
     readers = [(field.name, _reader(hints[field.name])) for field in fields(kind)]
+    needed = [field.name for field in fields(kind) if field.default is MISSING]
 
     def read_object(value: Any, name: str) -> Any:
         if not isinstance(value, dict):
             raise ValueError(f"{name} must be an object, got {value!r:.60}")
+        for key in needed:
+            if value.get(key) is None:
+                raise ValueError(f"{name}.{key} is missing")
         # A key that is there but null means the same as one that is missing.
         return kind(
             **{key: reader(value[key], f"{name}.{key}") for key, reader in readers if value.get(key) is not None}

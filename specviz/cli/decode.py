@@ -25,13 +25,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", metavar="PATH", help="instead of --pair: a folder or a hub name of the target")
     parser.add_argument("--drafter", metavar="PATH|target|ngram|none", help="the drafter's folder, or who drafts")
     parser.add_argument("--rule", default=Settings().rule, metavar="RULE", help=f"one of {', '.join(RULES)}")
-    parser.add_argument("--gamma", type=int, default=4, metavar="N", help="drafts a round, 0 to 16 (default 4)")
-    parser.add_argument("--temperature", type=float, metavar="T", help="of the target (default 1, or 0 if greedy)")
-    parser.add_argument("--drafter-temperature", type=float, metavar="T", help="of the drafter (default: the target's)")
-    parser.add_argument("--top-k", type=int, default=0, metavar="K", help="keep the K likeliest of both; 0 keeps all")
-    parser.add_argument("--top-p", type=float, default=1.0, metavar="P", help="keep the likeliest up to this mass")
-    parser.add_argument("--seed", type=int, default=0, metavar="S", help="of every number drawn (default 0)")
-    parser.add_argument("--max-new-tokens", type=int, default=64, metavar="N", help="budget (default 64)")
+    parser.add_argument("--gamma", type=_whole, default=4, metavar="N", help="drafts a round, 0 to 16 (default 4)")
+    parser.add_argument("--temperature", type=_real, metavar="T", help="of the target (default 1, or 0 if greedy)")
+    parser.add_argument("--drafter-temperature", type=_real, metavar="T", help="of the drafter (default: the target's)")
+    parser.add_argument("--top-k", type=_whole, default=0, metavar="K", help="keep the K likeliest of both (0: all)")
+    parser.add_argument("--top-p", type=_real, default=1.0, metavar="P", help="keep the likeliest up to this mass")
+    parser.add_argument("--seed", type=_whole, default=0, metavar="S", help="of every number drawn (default 0)")
+    parser.add_argument("--max-new-tokens", type=_whole, default=64, metavar="N", help="budget (default 64)")
     parser.add_argument("--raw", action="store_true", help="take the prompt as it is, without the chat template")
     parser.add_argument("--download", action="store_true", help="fetch missing weights; `specviz pairs` has the sizes")
     parser.add_argument("--device", metavar="cpu|cuda", help="default: a GPU where there is one")
@@ -59,8 +59,8 @@ def run(args: argparse.Namespace) -> int:
     # Everything that can be refused is refused before the weights are read.
     if not args.prompt.strip():
         raise ValueError(f"--prompt must not be empty, got {args.prompt!r}")
-    if args.max_new_tokens < 1:
-        raise ValueError(f"--max-new-tokens must be at least 1, got {args.max_new_tokens}")
+    if not isinstance(args.max_new_tokens, int) or args.max_new_tokens < 1:
+        raise ValueError(f"--max-new-tokens must be a whole number from 1, got {args.max_new_tokens!r}")
     if args.out is not None:
         _check_writable(args.out)
     pair = load_pair(spec, device=args.device, progress=tell, download=args.download)
@@ -92,10 +92,29 @@ def _pair(args: argparse.Namespace) -> tuple[PairSpec, DrafterKind]:
     return spec, args.drafter
 
 
+def _whole(text: str) -> int | str:
+    """A whole number, or else the text as it stands: what refuses it says what is allowed."""
+    try:
+        return int(text)
+    except ValueError:
+        return text
+
+
+def _real(text: str) -> float | str:
+    """A number, or else the text as it stands."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
 def _check_writable(path: Path) -> None:
+    is_new = not path.exists()
     try:
         with path.open("a", encoding="utf-8"):
             pass
+        if is_new:  # a run that is refused later leaves no empty trace behind
+            path.unlink()
     except OSError as error:
         raise ValueError(f"--out must be a file that can be written, got {str(path)!r}: {error.strerror}") from error
 

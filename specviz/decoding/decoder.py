@@ -26,7 +26,7 @@ from specviz.models.language_model import LanguageModel
 from specviz.noise import RoundNoise
 from specviz.probability import warp
 from specviz.rules import RULES
-from specviz.trace import Finish, Header, Pass, Round, Trace
+from specviz.trace import LISTED, Finish, Header, Pass, Round, Trace
 
 
 class Pair(Protocol):
@@ -113,6 +113,9 @@ class Decoder:
         """
         if not prompt.strip():
             raise ValueError(f"the prompt must not be empty, got {prompt!r}")
+        if any("\ud800" <= character <= "\udfff" for character in prompt):
+            # Half a character: what Python makes of bytes on the command line that are not UTF-8.
+            raise ValueError(f"the prompt must be text that UTF-8 can hold, got {prompt!r:.60}")
         if max_new_tokens < 1:
             raise ValueError(f"max_new_tokens must be at least 1, got {max_new_tokens}")
         ids = pair.tokenizer.encode(prompt) if raw else pair.tokenizer.chat(prompt)
@@ -128,6 +131,7 @@ class Decoder:
             prompt_bytes=tuple(pair.tokenizer.bytes(token_id).hex() for token_id in ids),
             stop_ids=tuple(pair.stop_ids if stop_ids is None else stop_ids),
             max_new_tokens=max_new_tokens,
+            listed=LISTED,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
         )
         return cls(pair, Trace(header), settings)
@@ -184,7 +188,8 @@ class Decoder:
 
         Returns:
             target_logits (vocab,) float32; drafter_logits (vocab,) float32, minus infinity where the drafter cannot say
-            an id; drafter_ids (n,) int64: the ids it can say. The last two are None without a drafter model.
+            an id; drafter_ids (n,) int64: the ids it can say. The last two are None without a drafter model, or where
+            its own positions end before.
 
         Raises:
             ValueError: there is no such position.
@@ -196,6 +201,8 @@ class Decoder:
         if not isinstance(self._drafter, ModelDrafter):
             return target_logits, None, None
         reader = self.pair.drafter(self.settings.drafter)
+        if reader.max_positions is not None and position > reader.max_positions:
+            return target_logits, None, None
         drafter_logits = reader.extend(ids[:position]).logits[-1]
         return target_logits, drafter_logits, torch.nonzero(torch.isfinite(drafter_logits))[:, 0]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 from specviz.probability import is_greedy
 from specviz.rules import RULES
@@ -46,14 +46,14 @@ class Settings:
     drafter: DrafterKind = "model"
 
     def __post_init__(self) -> None:
-        if self.rule not in RULES:
+        if not isinstance(self.rule, str) or self.rule not in RULES:
             raise ValueError(f"rule must be one of {', '.join(RULES)}, got {self.rule!r}")
         _check_whole("gamma", self.gamma, 0, MAX_GAMMA)
         _check_whole("top_k", self.top_k, 0, None)
         _check_whole("seed", self.seed, -(2**63), 2**63 - 1)
         if self.drafter not in DRAFTERS:
             raise ValueError(f"drafter must be one of {', '.join(DRAFTERS)}, got {self.drafter!r}")
-        if not (_is_number(self.top_p) and 0 < self.top_p <= 1):
+        if not (_is_finite(self.top_p) and 0 < self.top_p <= 1):
             raise ValueError(f"top_p must be in (0, 1], got {self.top_p!r}")
         if self.temperature is None:
             object.__setattr__(self, "temperature", 0.0 if self.rule == "greedy" else 1.0)
@@ -61,7 +61,7 @@ class Settings:
             object.__setattr__(self, "drafter_temperature", self.temperature)
         for name in ("temperature", "drafter_temperature"):
             value = getattr(self, name)
-            if not (_is_number(value) and math.isfinite(value) and value >= 0):
+            if not (_is_finite(value) and value >= 0):
                 raise ValueError(f"{name} must be finite and at least 0, got {value!r}")
             if self.rule == "greedy" and not is_greedy(value):
                 raise ValueError(f"the rule greedy needs {name} 0, got {value!r}; take speculative_sampling to sample")
@@ -77,8 +77,8 @@ class Settings:
         return cls(**{name: value for name, value in values.items() if name in names})
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _is_finite(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def _check_whole(name: str, value: object, low: int, high: int | None) -> None:
