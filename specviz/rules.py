@@ -428,7 +428,7 @@ def _bar(weight: Array, p: Array, q: Array) -> Array:
     """h = S / (S + 1 - w) with S = sum max(w p - q, 0), shape (...); 1 where both parts are 0."""
     xp = array_namespace(p, q)
     surplus = xp.sum(xp.maximum(weight[..., None] * p - q, 0.0), axis=-1)
-    whole = surplus + 1.0 - weight
+    whole = surplus + (1.0 - weight)  # in this order w = 1 gives exactly h = 1
     return xp.where(whole > 0, surplus / xp.where(whole > 0, whole, 1.0), 1.0)
 
 

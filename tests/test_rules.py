@@ -218,6 +218,15 @@ def test_a_later_draft_carries_earlier_ones() -> None:
     assert close(verdict.judgements.weight, [0.625, 1.0])
 
 
+def test_while_the_weight_is_whole_every_bar_is_exactly_one() -> None:
+    """Then no coin can fail: a bar just above or below 1 would be rounding."""
+    for seed in range(200):
+        p, q = laws(seed, 3)
+        judgements = play(BLOCK, p, q, seed)[1].judgements
+        whole = judgements.weight == 1
+        assert equal(judgements.accept_prob[whole], np.ones(int(whole.sum())))
+
+
 def test_with_one_draft_or_a_one_hot_drafter_the_block_is_speculative_sampling() -> None:
     p, q = laws(5, 1)
     for x in range(6):
