@@ -18,7 +18,8 @@ with heading:
     frame.heading("Decode", words.LEAD, run)
 with offer:
     frame.offer(run, wanted)
-controls.sidebar(opening, wanted)
+if not session.bare():
+    controls.sidebar(opening, wanted)
 if controls.read(opening) != wanted:  # the address asked for something else
     st.rerun()
 session.settle()

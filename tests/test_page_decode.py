@@ -50,7 +50,7 @@ class Page:
         self.test = AppTest.from_file(str(ROOT / "app.py"), default_timeout=30)
         for name, value in controls.items():
             self.test.session_state[name] = value
-        self.run()
+        self.run().run()  # the browser asks for the second run when the first is painted
 
     def run(self) -> Page:
         self.test.run()
@@ -464,7 +464,9 @@ def test_going_on_live_keeps_the_recorded_rounds_before_the_cursor(pair: Any, mo
     page = Page()
     trace = page.test.session_state.decode.run.trace
     small = traces.Trace(
-        traces.Header(pair="embedded", prompt="abc", prompt_ids=(0, 1, 2), max_new_tokens=8, device="cpu", dtype="float32")
+        traces.Header(
+            pair="embedded", prompt="abc", prompt_ids=(0, 1, 2), max_new_tokens=8, device="cpu", dtype="float32"
+        )
     )
     from specviz.decoding.decoder import Decoder
     from specviz.decoding.settings import Settings
@@ -472,7 +474,7 @@ def test_going_on_live_keeps_the_recorded_rounds_before_the_cursor(pair: Any, mo
     decoder = Decoder(pair, small, Settings.from_dict(trace.rounds[0].settings or {}))
     while not decoder.finished:
         decoder.step()
-    recorded = recordings.Recording("sampling", decoder.trace, None)
+    recorded = recordings.Recording("sampling", decoder.trace)
     monkeypatch.setattr(recordings, "recording", lambda name: recorded if name == "sampling" else None)
     page = end(Page())
     before = page.test.session_state.decode.run.trace

@@ -20,11 +20,10 @@ RULES = {"speculative_sampling": "sampling", "greedy": "greedy", "gumbel_couplin
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A run made beforehand, and the target alone with the same seed where that was recorded too."""
+    """A run made beforehand."""
 
     name: str
     trace: Trace
-    twin: Trace | None
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -34,8 +33,13 @@ class Recording:
 
 def recording(name: str) -> Recording | None:
     """The recording with this name; None where its file is not there."""
-    path = FOLDER / f"{name}.jsonl"
-    return _read(str(path), path.stat().st_mtime_ns) if path.exists() else None
+    trace = _found(f"{name}.jsonl")
+    return Recording(name, trace) if trace is not None else None
+
+
+def twin(name: str) -> Trace | None:
+    """The target alone with the same seed, where that was recorded too."""
+    return _found(f"{name}.twin.jsonl")
 
 
 def for_rule(rule: str) -> Recording | None:
@@ -50,8 +54,11 @@ def first() -> Recording | None:
 
 
 @st.cache_resource(show_spinner=False, max_entries=16)
-def _read(path: str, modified: int) -> Recording:
+def _read(path: str, modified: int) -> Trace:
     """Parsed once a process, shared by all visitors; ``modified`` is part of the key."""
-    file = Path(path)
-    twin = file.with_suffix(".twin.jsonl")
-    return Recording(file.stem, traces.read(file), traces.read(twin) if twin.exists() else None)
+    return traces.read(Path(path))
+
+
+def _found(file: str) -> Trace | None:
+    path = FOLDER / file
+    return _read(str(path), path.stat().st_mtime_ns) if path.exists() else None

@@ -73,10 +73,12 @@ class Decode:
     goal: Goal | None = None
     """What a model is still to do."""
     twin_wanted: bool = False
+    painted: bool = False
+    """The browser has just said that the first page is painted."""
     message: str = ""
     views: dict[bool, View] = field(default_factory=dict)
     settled: bool = False
-    """Whether the address has been read; until then the page may still open on another run."""
+    """Whether the page has run as a whole; until then it may still open on another run."""
 
 
 def state() -> Decode:
@@ -100,8 +102,16 @@ def current(wanted: Wanted) -> Run:
     return now.run
 
 
+def bare() -> bool:
+    """Whether this is the first run of a plain address, which paints what people came for and nothing else.
+
+    A dozen controls cost the browser as much time as the rest of the page; they follow as soon as that is painted.
+    """
+    return not state().settled and not st.query_params
+
+
 def settle() -> None:
-    """The controls say what the address asks for: from now on the run stays until the visitor changes it."""
+    """The page has run once: from now on the run stays until the visitor changes it."""
     state().settled = True
 
 
@@ -120,7 +130,6 @@ def _recorded(recording: Recording) -> Run:
         settings=dict(recording.settings),
         length=recording.trace.header.max_new_tokens or len(recording.trace.text_ids),
         recording=recording.name,
-        twin=recording.twin,
     )
     return replace(run, event=Timeline(run.trace).first_rejection())
 

@@ -18,7 +18,7 @@ from specviz.figures.events import Timeline
 from specviz.figures.sentences import Spans
 from specviz.figures.text import Texts, visible
 from specviz.trace import Round, Trace
-from specviz.ui import components, controls, session, words
+from specviz.ui import components, controls, recordings, session, words
 from specviz.ui.controls import Wanted
 from specviz.ui.engine import engine, lengthened, twin_engine
 from specviz.ui.loader import loader, preloads
@@ -113,8 +113,10 @@ def _picked() -> None:
 
 
 def _painted() -> None:
-    """The first page is painted: now there is time to import torch."""
-    pair_id = session.state().run.pair_id
+    """The first page is painted: now there is time to import torch, and for the rest of the page."""
+    now = session.state()
+    now.painted = True
+    pair_id = now.run.pair_id
     if preloads() and loader().status(pair_id).state == "idle":
         loader().start(pair_id)
 
@@ -142,6 +144,9 @@ def _stage(wanted: Wanted) -> None:
     if now.message:
         slot.warning(now.message)
     _draw(now.run, wanted)
+    if now.painted:
+        now.painted = False
+        st.rerun()
     if before != (now.playing, now.run.recording, now.run.trace.header):
         st.rerun()  # what stands outside the stage has changed too
 
@@ -208,6 +213,8 @@ def _twin_covers(run: Run, complete: int) -> bool:
 
 
 def _twin(run: Run, complete: int) -> Spans:
+    if run.recording is not None and run.twin is None and not session.bare():
+        run = replace(run, twin=recordings.twin(run.recording))
     if not complete or run.twin is None or not _twin_covers(run, complete) or not session.twin_fits(run):
         return ()
     trace = run.trace.cut(complete)
