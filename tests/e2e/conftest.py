@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, R
 
 from specviz.cli import browser as browsers
 
-expect.set_options(timeout=15_000)
+expect.set_options(timeout=30_000)
 
 # A deep link asks for these below its own path first: two harmless 404, and Chromium's word about each.
 PROBE = re.compile(r"/_stcore/(health|host-config)$")
@@ -38,30 +38,31 @@ class Server:
     log: Path
 
 
-@pytest.fixture(scope="session")
-def serve(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., AbstractContextManager[Server]]:
-    """``with serve(script, **environment) as server``: a fresh server whose log must be clean when it ends.
+@contextmanager
+def serve(folder: Path, script: Path = browsers.APP, **environment: str) -> Iterator[Server]:
+    """A fresh server whose log must be clean when it ends.
 
-    Unless the environment says otherwise, the machine never fetched the pair: only recorded runs can be shown.
+    Unless ``environment`` says otherwise, the machine never fetched the pair: only recorded runs can be shown.
     """
-
-    @contextmanager
-    def run(script: Path = browsers.APP, **environment: str) -> Iterator[Server]:
-        folder = tmp_path_factory.mktemp("server")
-        alone = {"SPECVIZ_PRELOAD": "0", "SPECVIZ_CACHE": str(folder / "cache")}
-        with browsers.serve(folder / "log.txt", script, alone | environment) as url:
-            yield Server(url, folder / "log.txt")
-        log = (folder / "log.txt").read_text()
-        assert not LOG_TROUBLE.search(log), log
-
-    return run
+    alone = {"SPECVIZ_PRELOAD": "0", "SPECVIZ_CACHE": str(folder / "cache")}
+    with browsers.serve(folder / "log.txt", script, alone | environment) as url:
+        yield Server(url, folder / "log.txt")
+    log = (folder / "log.txt").read_text()
+    assert not LOG_TROUBLE.search(log), log
 
 
 @pytest.fixture(scope="session")
-def server(serve: Callable[..., AbstractContextManager[Server]]) -> Iterator[Server]:
-    """The app with its recorded runs."""
-    with serve() as running:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The app with its recorded runs, shared by all tests."""
+    with serve(tmp_path_factory.mktemp("server")) as running:
         yield running
+
+
+@pytest.fixture
+def launch(tmp_path: Path) -> Iterator[Callable[..., Server]]:
+    """``launch(script, **environment)``: a server of the test's own, see :func:`serve`."""
+    with ExitStack() as stack:
+        yield lambda *script, **environment: stack.enter_context(serve(tmp_path, *script, **environment))
 
 
 @pytest.fixture(scope="session")
@@ -72,8 +73,11 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def visit(browser: Browser) -> Iterator[Callable[..., Page]]:
-    """Opens an address in a context of its own; script errors, bad responses and foreign requests fail the test."""
+def visit(browser: Browser, launch: Callable[..., Server]) -> Iterator[Callable[..., Page]]:
+    """Opens an address in a context of its own; script errors, bad responses and foreign requests fail the test.
+
+    It asks for ``launch`` so that the pages close before their server does.
+    """
     trouble: list[str] = []
     contexts: list[BrowserContext] = []
 

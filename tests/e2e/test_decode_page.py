@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
@@ -19,7 +18,7 @@ from tests.e2e.conftest import Server
 from tests.synthetic_traces import make_trace
 
 Visit = Callable[..., Page]
-Serve = Callable[..., AbstractContextManager[Server]]
+Launch = Callable[..., Server]
 OTHER_TRACES = Path(__file__).with_name("other_traces.py")
 
 
@@ -68,12 +67,11 @@ def test_the_page_opens_on_a_recorded_run_at_a_rejection_and_needs_no_model(page
     expect(page.get_by_role("button", name=re.compile("^Fetch the embedded pair"))).to_be_visible()
 
 
-def test_the_first_request_of_a_fresh_server_may_be_a_share_link(visit: Visit, serve: Serve) -> None:
-    with serve() as fresh:
-        page = visit(f"{fresh.url}/?rule=Greedy&detail=Formulas")
-        expect(page.get_by_role("radio", name="Greedy")).to_be_checked()
-        expect(page.get_by_role("radio", name="Formulas")).to_be_checked()
-        expect(sentence(page)).not_to_be_empty()
+def test_the_first_request_of_a_fresh_server_may_be_a_share_link(visit: Visit, launch: Launch) -> None:
+    page = visit(f"{launch().url}/?rule=Greedy&detail=Formulas")
+    expect(page.get_by_role("radio", name="Greedy")).to_be_checked()
+    expect(page.get_by_role("radio", name="Formulas")).to_be_checked()
+    expect(sentence(page)).not_to_be_empty()
 
 
 @pytest.mark.parametrize("value", ["999", "-3", "4.5", "nan", "<b>"])
@@ -219,7 +217,7 @@ HOSTILE = (
 
 
 @pytest.fixture
-def hostile_server(tmp_path: Path, serve: Serve) -> Iterator[Server]:
+def hostile_server(tmp_path: Path, launch: Launch) -> Server:
     """The app over a run whose prompt and tokens try to become markup."""
     run = make_trace()
     text = traces.dump(replace(run, header=replace(run.header, prompt=" ".join(HOSTILE))))
@@ -227,8 +225,7 @@ def hostile_server(tmp_path: Path, serve: Serve) -> Iterator[Server]:
     for token, hostile in zip(sorted(tokens), cycle(HOSTILE)):
         text = text.replace(f'"bytes":"{token}"', f'"bytes":"{hostile.encode().hex()}"')
     (tmp_path / "sampling.jsonl").write_text(text, encoding="utf-8")
-    with serve(OTHER_TRACES, SPECVIZ_TEST_TRACES=str(tmp_path)) as running:
-        yield running
+    return launch(OTHER_TRACES, SPECVIZ_TEST_TRACES=str(tmp_path))
 
 
 def test_a_models_text_stays_text(visit: Visit, hostile_server: Server) -> None:
