@@ -15,8 +15,10 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PAGES = [path for path in (ROOT / "app.py", *sorted((ROOT / "pages").glob("*.py"))) if path.exists()]
 PRODUCT = [*PAGES, *sorted((ROOT / "specviz").rglob("*.py"))]
+BROWSER = sorted(path for path in (ROOT / "specviz").rglob("*") if path.suffix in (".js", ".css", ".html"))
 TEXTS = [
-    *(path for path in PRODUCT),
+    *PRODUCT,
+    *BROWSER,
     *(path for path in sorted((ROOT / "tests").rglob("*.py")) if path != Path(__file__)),
     *(ROOT / name for name in ("README.md", "pyproject.toml", "requirements.txt", "requirements-dev.txt", ".ci/run")),
 ]
@@ -49,6 +51,14 @@ def test_a_page_imports_words_widgets_and_figures_only(page: Path) -> None:
         and not any(module == allowed or module.startswith(allowed + ".") for allowed in PAGE_MAY_IMPORT)
     ]
     assert foreign == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_a_page_sets_itself_up_first(page: Path) -> None:
+    """Each page stands alone: it may be the first one that a visitor opens."""
+    body = ast.parse(page.read_text("utf-8")).body
+    first = next(node for node in body[1:] if not isinstance(node, ast.Import | ast.ImportFrom))
+    assert ast.unparse(first).startswith("frame.page_setup(")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
@@ -104,9 +114,24 @@ def test_every_imported_package_is_required() -> None:
 # --- safety -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("word", ["unsafe_allow_html", "unsafe_allow_javascript", "enableCORS = false", "innerHTML"])
+MARKUP = (
+    "unsafe_allow_html",
+    "unsafe_allow_javascript",
+    "innerHTML",
+    "outerHTML",
+    "insertAdjacentHTML",
+    "document.write",
+)
+
+
+@pytest.mark.parametrize("word", MARKUP)
 def test_nothing_lets_a_models_text_become_markup(word: str) -> None:
-    assert [name(path) for path in PRODUCT if word in path.read_text("utf-8")] == []
+    assert [name(path) for path in (*PRODUCT, *BROWSER) if word in path.read_text("utf-8")] == []
+
+
+def test_nothing_is_fetched_from_another_host() -> None:
+    """Fonts, scripts and pictures come from the machine itself."""
+    assert [name(path) for path in BROWSER if re.search(r"(?:https?:)?//[\w-]+\.\w", path.read_text("utf-8"))] == []
 
 
 def test_no_model_brings_its_own_code() -> None:
@@ -153,6 +178,10 @@ def test_randomness_comes_in_from_outside(path: Path) -> None:
     assert unseeded(path.read_text("utf-8")) == []
 
 
+def test_the_browser_draws_no_numbers() -> None:
+    assert [name(path) for path in BROWSER if "Math.random" in path.read_text("utf-8")] == []
+
+
 @pytest.mark.parametrize(
     "source",
     [
@@ -185,7 +214,6 @@ def test_the_search_for_shared_randomness_passes(source: str) -> None:
 
 # --- texts ------------------------------------------------------------------------------------------------------------
 
-# Written so that this pattern does not find itself in a copy of this file elsewhere.
 MACHINE_PATH = re.compile(r"(?<![\w.])/(?:work|root|home|Users|mnt)/\w|\bshared/(?:cases|reference|data|mockups)\b")
 UNFINISHED = re.compile(r"\b(?:TODO|FIXME|XXX|HACK)\b")
 
@@ -200,6 +228,12 @@ def test_no_text_holds(pattern: re.Pattern[str]) -> None:
         if pattern.search(line)
     ]
     assert found == []
+
+
+def test_everything_that_the_readme_shows_is_there() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    local = [target for target in re.findall(r"\]\(([^)#]+)\)", readme) if "://" not in target]
+    assert [target for target in local if not (ROOT / target).exists()] == []
 
 
 def commands(text: str) -> list[str]:
