@@ -8,18 +8,19 @@ frame.page_setup("Decode")
 opening = recordings.first()
 wanted = controls.read(opening)
 run = session.current(wanted)
-heading, buttons, offer = st.container(), st.container(), st.container()
+top, stage = st.container(), st.container()
 
-# What people came for goes to the browser first; its controls follow while it is painted.
-stepper.stage(wanted)
-with buttons:
-    stepper.transport()
-with heading:
+if session.bare():  # what people came for goes to the browser first; the controls follow when it is painted
+    with stage:
+        stepper.stage(wanted)
+with top:
     frame.heading("Decode", words.LEAD, run)
-with offer:
+    stepper.transport()
     frame.offer(run, wanted)
-if not session.bare():
+if not session.bare():  # slow work last, so that the frame stands still
     controls.sidebar(opening, wanted)
+    with stage:
+        stepper.stage(wanted)
 if controls.read(opening) != wanted:  # the address asked for something else
     st.rerun()
 session.settle()

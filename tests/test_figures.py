@@ -413,7 +413,11 @@ def test_the_draft_the_correction_and_both_winners_always_have_a_row() -> None:
             panel = place.layout(trace, round_, event, texts, selected=index)
             labels = {bar.label for bar in panel.bars}
             assert draft.row is not None
-            must = {draft.id, max(draft.row.tokens, key=lambda t: t.p or 0).id, max(draft.row.tokens, key=lambda t: t.q or 0).id}
+            must = {
+                draft.id,
+                max(draft.row.tokens, key=lambda t: t.p or 0).id,
+                max(draft.row.tokens, key=lambda t: t.q or 0).id,
+            }
             if draft.fate == "rejected":
                 assert round_.closing is not None
                 must.add(round_.closing.id)
@@ -437,9 +441,9 @@ def test_the_correction_is_not_marked_before_it_is_drawn() -> None:
     assert event is not None
     round_ = trace.rounds[event.round]
     panel = place.layout(trace, round_, event, Texts.of(trace), selected=event.place)
-    assert not any("correction" in bar.marks for bar in panel.bars)
+    assert not any(bar.sign == "correction" for bar in panel.bars)
     later = place.layout(trace, round_, Event(event.round, "closing"), Texts.of(trace), selected=event.place)
-    assert any("correction" in bar.marks for bar in later.bars)
+    assert any(bar.sign == "correction" for bar in later.bars)
 
 
 def test_greedy_shows_the_law_that_was_used_and_the_other_one_pale() -> None:
@@ -457,7 +461,7 @@ def test_a_bonus_is_drawn_from_the_target_alone() -> None:
     round_ = next(r for r in trace.rounds if r.closing is not None and r.closing.kind == "bonus")
     panel = place.layout(trace, round_, Event(round_.index, "closing"), Texts.of(trace), selected=None)
     assert panel.mode == "alone"
-    assert any("bonus" in bar.marks for bar in panel.bars)
+    assert any(bar.sign == "bonus" for bar in panel.bars)
 
 
 def test_a_record_without_laws_says_so_instead_of_an_empty_chart() -> None:
@@ -481,7 +485,8 @@ def test_the_top_line_reads_as_the_text(trace: Trace) -> None:
     shown = [
         label
         for round_ in rounds
-        for label in [d[0] for d in round_["drafts"] if d[1] == "kept"] + ([round_["closing"][0]] if round_["closing"] else [])
+        for label in [d[0] for d in round_["drafts"] if d[1] == "kept"]
+        + ([round_["closing"][0]] if round_["closing"] else [])
     ]
     assert shown == [texts(token_id) for token_id in trace.text_ids]
 

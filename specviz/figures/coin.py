@@ -44,6 +44,13 @@ NOTE = (
     ("{this}", True),
     (".", False),
 )
+HINTS = {
+    "drafted": "Drawn by the drafter; the target has not read them.",
+    "greedy": "Each model’s first choice. Nothing is left to chance.",
+    "block": "All coins count together: the last one inside its bar carries every draft before it.",
+    "closing": "No draft was judged here: the read gives one token more.",
+    "unknown": "",
+}
 FORMULAS = {
     "coin": "stays with min(1, p/q) = min(1, {p}/{q}) = {accept}",
     "greedy": "stays where the draft = argmax p",
@@ -103,7 +110,7 @@ def layout(round_: Round, event: Event, texts: Texts, *, selected: int | None = 
     return Coin(
         title=f"{'The choice' if _chosen(rule) else 'The coin'} · round {round_.index + 1}",
         chosen=_chosen(rule),
-        note=_note(focus, texts, rule) if focus is not None else (),
+        note=_note(focus, texts, rule) if focus is not None else ((_hint(round_, event, rule), False),),
         lines=lines,
         closing=closing,
         formula=_formula(focus, rule) if focus is not None else None,
@@ -187,9 +194,16 @@ def _note(draft: Draft, texts: Texts, rule: str) -> Spans:
     """The two chances that are easily confused: of a draft before it was drawn, and of this one."""
     before = draft.row.expected_accept if draft.row is not None else None
     if before is None or draft.accept_prob is None or rule == "greedy":
-        return ()
+        return ((HINTS.get(rule, ""), False),)
     first, second = numbers.told_apart(before, draft.accept_prob)
     return tuple((text.format(before=first, this=second, draft=texts(draft.id)), strong) for text, strong in NOTE)
+
+
+def _hint(round_: Round, event: Event, rule: str) -> str:
+    """What to say where no draft is looked at."""
+    if not events.read(round_, event):
+        return HINTS["drafted"]
+    return HINTS.get(rule, HINTS["closing"])
 
 
 def _formula(draft: Draft, rule: str) -> str | None:

@@ -77,7 +77,14 @@ TINT = 0.14
 
 def css() -> str:
     """The palette as CSS custom properties, for a component's root."""
-    colours = {"paper": PAPER, "raised": RAISED, "ink": INK, "muted": MUTED, "hairline": HAIRLINE, "on-colour": ON_COLOUR}
+    colours = {
+        "paper": PAPER,
+        "raised": RAISED,
+        "ink": INK,
+        "muted": MUTED,
+        "hairline": HAIRLINE,
+        "on-colour": ON_COLOUR,
+    }
     colours |= {name.replace("_", "-"): meaning.colour for name, meaning in MEANINGS.items()}
     lines = [f"  --{name}: {colour.css};" for name, colour in colours.items()]
     return "\n".join([":host, .specviz {", *lines, f"  --tint: {TINT:.0%};", "}"])

@@ -23,12 +23,16 @@ ROWS = 7
 NOTES = {
     "waiting": "The drafter has spoken; the target has not been asked.",
     "alone": "No draft stands here: the target speaks alone.",
-    "greedy": "Before temperature 0, each relative to its own first choice. Only the boxed winners count.",
+    "greedy": "Before temperature 0, drawn relative to each first choice. Only the boxed winners count.",
     "identical": "Identical: always kept, no gap to refill.",
     "disjoint": "Nothing in common: every draft dies here.",
     "unknown": "This engine does not report p and q.",
 }
-MARKS = {"draft": "draft", "closing": "the text’s", "target": "target’s pick", "drafter": "drafter’s first"}
+WORDS = {"draft": "draft", "target": "target’s pick", "plain": "written"}
+
+Names = dict[int, tuple[str, str]]
+"""Of a token: the fate whose sign it wears, and a word."""
+
 FORMULAS = {
     "shared": "α = Σ min(p, q) = {alpha}    TV = ½ Σ |p − q| = {tv}    α + TV = 1",
     "alone": "Σ p = 1",
@@ -37,7 +41,10 @@ FORMULAS = {
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One row. ``p`` and ``q`` are None where they are not known (yet). The parts are in [0, 1]."""
+    """One row: ``p`` and ``q`` are None where they are not known (yet), the parts are in [0, 1].
+
+    ``sign`` is the fate of a token that stood here, ``word`` what it was, ``written`` the numbers in words.
+    """
 
     label: str
     p: float | None
@@ -45,7 +52,8 @@ class Bar:
     both: float
     only_target: float
     only_drafter: float
-    marks: tuple[str, ...] = ()
+    sign: str = ""
+    word: str = ""
     written: str = ""
 
 
@@ -81,13 +89,26 @@ def layout(trace: Trace, round_: Round, event: Event, texts: Texts, *, selected:
     if row is None or not row.tokens:
         return _empty(title, "unknown")
     here = closing if closing is not None and (selected is None or selected == round_.kept) else None
+    standing = events.standing(round_, selected, event) if selected is not None else None
     if not events.read(round_, event):
-        return _panel(title, "waiting", row, draft, None, texts)
+        return _panel(title, "waiting", row, _names(draft, standing, None), texts)
     if row.rest is None or all(token.q is None for token in row.tokens):
-        return _panel(title, "alone", row, None, here, texts)
+        return _panel(title, "alone", row, _names(None, None, here), texts)
     mode = "pale" if rule_of(round_) == "greedy" and _has_logits(row) else "shared"
-    judged = draft is not None and events.standing(round_, selected or 0, event) in ("kept", "rejected")
-    return _panel(title, mode, row, draft, here, texts, judged=judged)
+    return _panel(title, mode, row, _names(draft, standing, here), texts)
+
+
+def _names(draft: Draft | None, standing: str | None, closing: Closing | None) -> Names:
+    """What is known of the tokens that matter here: the draft, the target's own choice, the closing token."""
+    names: Names = {}
+    if draft is not None:
+        names[draft.id] = (standing or "", WORDS["draft"])
+        if standing in ("kept", "rejected") and draft.target_id not in (None, draft.id):
+            names[draft.target_id] = ("", WORDS["target"])
+    if closing is not None:
+        sign = closing.kind or "plain"
+        names[closing.id] = (sign, WORDS["plain"] if sign == "plain" else sign)
+    return names
 
 
 def _has_logits(row: Row) -> bool:
@@ -99,29 +120,10 @@ def _empty(title: str, note: str) -> Place:
     return Place(title, "unknown", NOTES[note], (), None, None, 1.0, "", None, table)
 
 
-def _panel(
-    title: str,
-    mode: str,
-    row: Row,
-    draft: Draft | None,
-    closing: Closing | None,
-    texts: Texts,
-    *,
-    judged: bool = False,
-) -> Place:
-    hidden = mode == "waiting"
-    marks: dict[int, list[str]] = {}
-    if draft is not None:
-        marks.setdefault(draft.id, []).append(MARKS["draft"])
-        if judged and draft.target_id is not None and draft.target_id != draft.id:
-            marks.setdefault(draft.target_id, []).append(MARKS["target"])
-    if closing is not None and closing.id != (draft.target_id if draft is not None else None):
-        marks.setdefault(closing.id, []).append(
-            closing.kind if closing.kind != "plain" and closing.kind else MARKS["closing"]
-        )
-    shown = _chosen_tokens(row, set(marks), mode)
-    bars = tuple(_bar(token, mode, row, texts, tuple(marks.get(token.id, ()))) for token in shown)
-    others = None if mode == "pale" else _others(row, shown, hidden)
+def _panel(title: str, mode: str, row: Row, names: Names, texts: Texts) -> Place:
+    shown = _chosen_tokens(row, set(names), mode)
+    bars = tuple(_bar(token, mode, row, texts, *names.get(token.id, ("", ""))) for token in shown)
+    others = None if mode == "pale" else _others(row, shown, hidden=mode == "waiting")
     together = _together((*bars, *((others,) if others else ())), mode)
     parts = [bar.both + max(bar.only_target, bar.only_drafter) for bar in (*bars, *((others,) if others else ()))]
     alpha = together.both if together is not None else None
@@ -166,32 +168,30 @@ def _relative(logit: float | None, row: Row, which: str) -> float:
     return math.exp(logit - best) if logit is not None else 0.0
 
 
-def _bar(token: Token, mode: str, row: Row, texts: Texts, marks: tuple[str, ...]) -> Bar:
+def _bar(token: Token, mode: str, row: Row, texts: Texts, sign: str, word: str) -> Bar:
     label = texts(token.id)
     if mode == "pale":
         target, drafter = (_relative(getattr(token, name), row, name) for name in ("target_logit", "drafter_logit"))
-        marks += ("target’s first",) if token.p == 1 else ()
-        marks += ("drafter’s first",) if token.q == 1 and MARKS["draft"] not in marks else ()
         written = f"{_logit(token.target_logit)} · {_logit(token.drafter_logit)}"
-        return Bar(label, token.p, token.q, 0.0, target, drafter, marks, written)
+        return Bar(label, token.p, token.q, 0.0, target, drafter, sign, word, written)
     p, q = (None if mode == "waiting" else token.p), (None if mode == "alone" else token.q)
-    return _split(label, p, q, min(p or 0.0, q or 0.0), marks)
+    return _split(label, p, q, min(p or 0.0, q or 0.0), sign, word)
 
 
 def _logit(value: float | None) -> str:
     return "never" if value is None else f"{value:.1f}".replace("-", "−")
 
 
-def _split(label: str, p: float | None, q: float | None, both: float, marks: tuple[str, ...] = ()) -> Bar:
+def _split(label: str, p: float | None, q: float | None, both: float, sign: str = "", word: str = "") -> Bar:
     if p is not None and q is not None:
         shown_p, shown_q = numbers.told_apart(p, q)
         written = f"p {shown_p}  q {shown_q}"
     else:
         written = f"p {numbers.probability(p)}" if p is not None else f"q {numbers.probability(q)}"
-    return Bar(label, p, q, both, max((p or 0.0) - both, 0.0), max((q or 0.0) - both, 0.0), marks, written)
+    return Bar(label, p, q, both, max((p or 0.0) - both, 0.0), max((q or 0.0) - both, 0.0), sign, word, written)
 
 
-def _others(row: Row, shown: Sequence[Token], hidden: bool) -> Bar | None:
+def _others(row: Row, shown: Sequence[Token], *, hidden: bool) -> Bar | None:
     """Everything not shown, with its true overlap: listed tokens that found no row, and the rest of the vocabulary."""
     rest = row.rest
     left = [token for token in row.tokens if token not in shown]
@@ -237,7 +237,7 @@ def _formula(mode: str, alpha: float | None) -> str | None:
 
 def _table(title: str, bars: Sequence[Bar], others: Bar | None, together: Bar | None, mode: str) -> Table:
     if mode == "pale":
-        rows = tuple((b.label, *b.written.split(" · "), ", ".join(b.marks)) for b in bars)
+        rows = tuple((b.label, *b.written.split(" · "), b.word) for b in bars)
         return Table(title, ("token", "target’s logit", "drafter’s logit", ""), rows)
     every = [*bars, *(bar for bar in (others, together) if bar is not None)]
     rows = tuple(
@@ -248,7 +248,7 @@ def _table(title: str, bars: Sequence[Bar], others: Bar | None, together: Bar | 
             numbers.probability(bar.both),
             numbers.probability(bar.only_target),
             numbers.probability(bar.only_drafter),
-            ", ".join(bar.marks),
+            bar.word,
         )
         for bar in every
     )

@@ -99,7 +99,7 @@ def sidebar(shown: Recording | None, wanted: Wanted) -> None:
     rule = wanted.settings["rule"]
     with st.sidebar:
         _pair()
-        st.segmented_control(
+        st.pills(
             words.CONTROLS["rule"],
             list(words.RULES),
             default=default["rule"],
@@ -107,7 +107,6 @@ def sidebar(shown: Recording | None, wanted: Wanted) -> None:
             format_func=words.RULES.__getitem__,
             key="rule",
             bind=BOUND,
-            width="stretch",
         )
         st.caption(words.RULE_HELP[rule])
         _slider("gamma", default, 0, MAX_GAMMA, help=words.CONTROLS["gamma.help"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 LEAD = (
     "A small drafter guesses a few tokens; one read of the big target judges them all. The text stays the target’s own."
 )
@@ -14,7 +16,6 @@ STRIP = {
     "pinned": "following paused · return",
 }
 COIN = {
-    "hint": "",
     "stays": "stays",
     "goes": "goes",
     "coin": "coin",
@@ -22,13 +23,14 @@ COIN = {
     "not_yet": "not asked yet",
     "table": "as a table",
 }
-PLACE = {
+PLACE: dict[str, Any] = {
     "both": "both",
     "only_target": "only the target",
     "only_drafter": "only the drafter",
     "target": "the target, p",
     "drafter": "the drafter, q",
     "shared": "shared",
+    "logits": ("target’s logit", "drafter’s"),
     "table": "as a table",
 }
 TALLY = {"title": "Tally · {rounds} so far", "none": "Tally", "table": "as a table"}

@@ -46,7 +46,7 @@ def _component(name: str) -> Callable[..., Any]:
     )
 
     def mounted(*, data: dict[str, Any], **options: Any) -> Any:
-        # A dictionary would be searched for data frames, for which pandas is imported: half a second of the first paint.
+        # A dictionary would be searched for data frames, which imports pandas: half a second of the first paint.
         return mount(data=(data,), **options)
 
     return mounted
@@ -106,7 +106,7 @@ def strip(
 
 def coin(layout: Coin, *, formulas: bool) -> None:
     """The coin panel."""
-    data = asdict(layout) | {"hint": words.COIN["hint"], "words": words.COIN}
+    data = asdict(layout) | {"words": words.COIN}
     _coin(key="coin", data=data if formulas else data | {"formula": None})
 
 

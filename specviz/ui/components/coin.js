@@ -48,7 +48,7 @@ export default function ({ data: [data], parentElement }) {
   find(".legend").replaceChildren(
     ...(data.chosen ? [] : [key("both", data.words.stays), key("only_drafter", data.words.goes), make("span", "", `┃ ${data.words.coin}`)]),
   );
-  find(".note").replaceChildren(...(data.note.length ? spans(data.note) : [data.hint]));
+  find(".note").replaceChildren(...spans(data.note));
   const closing = data.closing && make(
     "div", `line close${data.closing.current ? " current" : ""}`,
     make("span", "muted small", ""),

@@ -1,4 +1,5 @@
 /** The place: one row a token, on one baseline; see specviz/figures/place.py. */
+const GLYPHS = __GLYPHS__;
 const LEGENDS = {
   shared: ["both", "only_target", "only_drafter"],
   waiting: ["only_drafter"],
@@ -43,16 +44,14 @@ const numbers = (written) => make("span", "numbers", ...written.split(/ {2}| · 
 }));
 
 const row = (bar, data, kind) => {
-  const line = track(bar, data.mode, data.longest * 1.02);
-  if (bar.marks.length) line.append(make("span", "marks", bar.marks.join(", ")));
-  const token = Object.assign(make("span", "token mono", bar.label), { title: bar.label });
+  // A quarter of the track stays free for the word behind the longest bar.
+  const line = track(bar, data.mode, data.longest * 1.33);
+  if (bar.word && data.mode !== "pale") line.append(make("span", "word", bar.word));
+  const sign = bar.sign && bar.sign !== "plain" ? make("span", `glyph ${bar.sign}`, GLYPHS[bar.sign]) : null;
+  const token = make("span", "token mono", sign, bar.label);
+  token.title = bar.word ? `${bar.label} · ${bar.word}` : bar.label;
   const node = make("div", `row ${kind}`, token, line, numbers(bar.written));
   node.setAttribute("role", "listitem");
-  if (data.mode === "pale") {
-    const marks = line.querySelector(".marks");
-    if (marks) node.querySelector(".token").title += ` · ${marks.textContent}`;
-    marks?.remove();
-  }
   return node;
 };
 
@@ -75,8 +74,9 @@ export default function ({ data: [data], parentElement }) {
   find(".legend").replaceChildren(...LEGENDS[data.mode].map((meaning) => key(meaning, data.words[meaning])));
   find(".note").textContent = data.note;
   find(".note").hidden = !data.note;
+  const heads = data.mode === "pale" ? [make("div", "row heads", make("span"), make("span"), make("span", "numbers", ...data.words.logits.map((name) => make("span", "", name))))] : [];
   const others = data.others ? [row(data.others, data, "others")] : [];
-  find(".rows").replaceChildren(...data.bars.map((bar) => row(bar, data, "")), ...others);
+  find(".rows").replaceChildren(...heads, ...data.bars.map((bar) => row(bar, data, "")), ...others);
   find(".together").replaceChildren(...together(data.together, data));
   find(".formula").hidden = !data.formula;
   find(".formula").textContent = data.formula ?? "";

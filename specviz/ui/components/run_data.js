@@ -8,6 +8,7 @@ export default function ({ data: [data] }) {
   if (!runs.has(data.run)) runs.set(data.run, []);
   const chunks = runs.get(data.run);
   chunks[data.index] = data.chunk;
+  delete chunks.rounds;
   chunks.length = Math.max(data.index + 1, Math.min(chunks.length, data.of));
   document.dispatchEvent(new CustomEvent("specviz-run"));
 }

@@ -60,7 +60,7 @@ const paintRound = (round, index, moment, view) => {
       anchor = cell(make("span", "gap"));
       append(anchor);
     }
-    anchor.append(lane(dead, index, view));
+    (view.all ? node : anchor).append(lane(dead, index, view));
   }
   return node;
 };
@@ -68,7 +68,8 @@ const paintRound = (round, index, moment, view) => {
 const lane = (dead, index, view) => {
   if (view.all || view.open.includes(index)) {
     dead.forEach((node) => node.setAttribute("role", "listitem"));
-    return make("span", "lane open", ...dead);
+    // Under an older round the neighbours' counts stay readable: its drafts hang one line lower.
+    return make("span", `lane open${index === view.current ? "" : " low"}`, ...dead);
   }
   const rejected = dead.filter((node) => node.classList.contains("rejected")).length;
   const later = dead.length - rejected;
@@ -99,7 +100,7 @@ const settleLanes = (text) => {
     const box = node.getBoundingClientRect();
     const over = box.right - (bounds.left + text.clientWidth);
     if (over > 0) node.style.left = `${-over}px`;
-    const extra = box.height - 24;
+    const extra = box.height - 24 + (node.classList.contains("low") ? 22 : 0);
     if (extra > 4) node.parentElement.style.marginBottom = `calc(1.65rem + ${extra}px)`;
   }
 };
@@ -113,20 +114,22 @@ export default function ({ data: [data], parentElement, setTriggerValue }) {
   state.send = setTriggerValue;
 
   const whole = () => {
-    const chunks = globalThis.specvizRuns?.get(data.run) ?? [];
-    const rounds = chunks.flatMap((chunk) => chunk?.rounds ?? []);
-    return rounds.length === data.rounds ? { prompt: chunks[0]?.prompt ?? "", rounds } : null;
+    const chunks = globalThis.specvizRuns?.get(data.run);
+    if (!chunks) return null;
+    chunks.rounds ??= chunks.flatMap((chunk) => chunk?.rounds ?? []);
+    return chunks.rounds.length === data.rounds ? chunks.rounds : null;
   };
 
   const paint = (moment) => {
-    const run = whole();
-    if (!run) return;
-    const events = run.rounds.reduce((sum, round) => sum + round.events.length, 0);
+    const rounds = whole();
+    if (!rounds) return;
+    const ending = rounds[rounds.length - 1];
+    const events = ending ? ending.first + ending.events.length : 0;
     const now = Math.min(moment, Math.max(events - 1, 0));
-    const current = run.rounds.length ? roundAt(run.rounds, now) : -1;
+    const current = rounds.length ? roundAt(rounds, now) : -1;
     const selected = state.dragging ? [-1, -1] : data.selected;
     const open = [current, selected[0]];
-    const view = { all: state.all, open, selected, liveRound: data.live_round };
+    const view = { all: state.all, open, current, selected, liveRound: data.live_round };
     text.classList.toggle("all-open", state.all);
     if (state.run !== data.run) {
       state.run = data.run;
@@ -135,13 +138,13 @@ export default function ({ data: [data], parentElement, setTriggerValue }) {
       prompt.title = data.prompt_title;
       text.replaceChildren(prompt);
     }
-    run.rounds.forEach((round, index) => {
+    rounds.forEach((round, index) => {
       const old = state.nodes[index];
       const there = index <= current;
       const last = round.first + round.events.length - 1;
       const picked = selected[0] === index ? selected[1] : "";
       const stamp = there
-        ? [Math.min(now, last), open.includes(index) || state.all, picked, data.live_round === index, round.events.length].join()
+        ? [Math.min(now, last), index === current, open.includes(index), state.all, picked, data.live_round === index, round.events.length].join()
         : "";
       if (old && old.stamp === stamp) return;
       const node = there ? paintRound(round, index, now, view) : make("span");
@@ -149,7 +152,7 @@ export default function ({ data: [data], parentElement, setTriggerValue }) {
       if (old) old.replaceWith(node); else text.append(node);
       state.nodes[index] = node;
     });
-    while (state.nodes.length > run.rounds.length) state.nodes.pop().remove();
+    while (state.nodes.length > rounds.length) state.nodes.pop().remove();
     text.querySelector(".caret")?.remove();
     if (current >= 0) state.nodes[current].append(make("span", "caret"));
     settleLanes(text);
@@ -166,7 +169,7 @@ export default function ({ data: [data], parentElement, setTriggerValue }) {
     range.max = Math.max(events - 1, 0);
     if (!state.dragging) range.value = now;
     root.style.setProperty("--done", `${events > 1 ? (100 * now) / (events - 1) : 100}%`);
-    const [label, words] = current < 0 ? ["", data.empty] : run.rounds[current].events[now - run.rounds[current].first];
+    const [label, words] = current < 0 ? ["", data.empty] : rounds[current].events[now - rounds[current].first];
     output.textContent = label;
     range.setAttribute("aria-valuetext", label);
     const said = label + words.map(([part]) => part).join("");
