@@ -9,15 +9,16 @@ opening = recordings.first()
 wanted = controls.read(opening)
 run = session.current(wanted)
 top, stage = st.container(), st.container()
+bare = session.bare()
 
-if session.bare():  # what people came for goes to the browser first; the controls follow when it is painted
+if bare:  # what people came for goes to the browser first; the controls follow when it is painted
     with stage:
         stepper.stage(wanted)
 with top:
     frame.heading("Decode", words.LEAD, run)
     stepper.transport()
     frame.offer(run, wanted)
-if not session.bare():  # slow work last, so that the frame stands still
+if not bare:  # slow work last, so that the frame stands still
     controls.sidebar(opening, wanted)
     with stage:
         stepper.stage(wanted)

@@ -312,6 +312,21 @@ def test_under_block_verification_an_early_miss_is_carried_by_a_later_coin() -> 
     assert all("missed" in words for words in carried)
 
 
+def test_under_block_verification_every_coin_is_shown_those_behind_the_cut_as_missed() -> None:
+    trace = make_trace("block_verification", tokens=200)
+    seen = 0
+    for round_ in trace.rounds:
+        *_, closing = events.of_round(round_)
+        for line, draft in zip(coin.layout(round_, closing, Texts.of(trace)).lines, round_.drafts, strict=True):
+            assert draft.accept_prob is not None
+            if 0 < draft.accept_prob < 1:
+                assert line.coin == draft.coin
+            if line.standing == "unjudged":
+                seen += 1
+                assert "missed" in line.words or line.coin is None
+    assert seen
+
+
 def test_the_two_chances_are_named_apart() -> None:
     trace = make_trace()
     event = Timeline(trace).first_rejection()

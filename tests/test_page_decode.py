@@ -256,7 +256,7 @@ def test_keeping_the_recording_puts_the_settings_back() -> None:
 
 def test_another_rule_offers_its_recording() -> None:
     page = Page()
-    page.test.segmented_control(key="rule").set_value("gumbel_coupling")
+    page.test.pills(key="rule").set_value("gumbel_coupling")
     page.run().press("open_recording")
     assert page.test.session_state.decode.run.recording == "gumbel"
     assert page.data("coin")["chosen"]

@@ -25,6 +25,7 @@ WORDS = {
     "never": "stays 0 in 100, no coin",
     "unjudged": "written to follow {gone}",
     "over": "behind the end of the text",
+    "missed": "coin {coin} missed {chance}",
     "carried": "coin {coin} missed {chance}, carried by place {carrier}",
     "agree": "agree {odds}",
     "first": "first choice of both",
@@ -127,14 +128,16 @@ def _line(round_: Round, place: int, event: Event, texts: Texts, rule: str, sele
     standing = events.standing(round_, place, event)
     judged = standing in ("kept", "rejected")
     shown = events.read(round_, event)
+    # Block verification throws every coin, those of drafts that are never judged too.
+    thrown = standing == "unjudged" and draft.coin is not None
     return Line(
         place=place + 1,
         draft=texts(draft.id),
         standing=standing,
         current=place == selected,
         words=_words(round_, place, standing, shown, texts, rule),
-        stays=draft.accept_prob if shown and standing != "unjudged" and not _chosen(rule) else None,
-        coin=draft.coin if judged and _needs_coin(draft) else None,
+        stays=draft.accept_prob if shown and (standing != "unjudged" or thrown) and not _chosen(rule) else None,
+        coin=draft.coin if (judged or thrown) and _needs_coin(draft) else None,
         other=texts(draft.target_id) if judged and draft.target_id is not None else None,
     )
 
@@ -147,6 +150,9 @@ def _words(round_: Round, place: int, standing: Standing, shown: bool, texts: Te
     draft = round_.drafts[place]
     if not shown:
         return WORDS["waiting"]
+    if standing == "unjudged" and draft.coin is not None and draft.accept_prob is not None:
+        chance, coin = numbers.told_apart(draft.accept_prob, draft.coin)
+        return WORDS["missed"].format(coin=coin, chance=chance)
     if standing == "unjudged":
         over = round_.closing is None
         return WORDS["over"] if over else WORDS["unjudged"].format(gone=texts(round_.drafts[round_.kept].id))

@@ -8,7 +8,7 @@ const bar = (line) => {
   const node = make("span", "bar");
   node.setAttribute("role", "img");
   node.setAttribute("aria-label", line.words);
-  if (line.standing === "unjudged") node.append(area("unjudged", 1));
+  if (line.standing === "unjudged" && line.coin === null) node.append(area("unjudged", 1));
   else if (line.stays === null) node.append(area("waiting", 1));
   else {
     if (line.stays > 0) node.append(area("both", Math.min(line.stays, 1)));
