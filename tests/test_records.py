@@ -1,0 +1,312 @@
+"""What a round's record promises to those who draw it: counts that fit, segments that add up, evidence for fates."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from specviz.rules import RULES
+from specviz.trace import LISTED, Closing, Draft, Round, Row, Trace, dump, load, tally
+from tests.decoding_runs import begin, decode, finish
+from tests.table_models import Logits, TablePair, random_table
+
+VOCAB = 26
+TARGET, DRAFTER = random_table(7, VOCAB), random_table(8, VOCAB)
+STOPS = (3, 14, 15)
+LETTERS = {"kept": "k", "rejected": "r", "unjudged": "u"}
+
+
+def reduced(logits: Logits) -> Logits:
+    """A drafter that cannot say a third of the ids."""
+
+    def fewer(ids: Any) -> Any:
+        row = np.array(logits(ids))
+        row[::3] = -math.inf
+        return row
+
+    return fewer
+
+
+PAIRS = {
+    "other drafter": TablePair(TARGET, DRAFTER, VOCAB, STOPS),
+    "equal drafter": TablePair(TARGET, TARGET, VOCAB, STOPS),
+    "reduced drafter": TablePair(TARGET, reduced(TARGET), VOCAB, STOPS),
+    "short contexts": TablePair(TARGET, DRAFTER, VOCAB, target_positions=11, drafter_positions=8),
+    "few tokens": TablePair(random_table(1, 4), random_table(2, 4), 4, (3,)),
+}
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> tuple[int, Trace]:
+    """Sizes of a vocabulary and whole runs over it, under all kinds of settings."""
+    rule = draw(st.sampled_from(list(RULES)))
+    temperatures = st.just(0.0) if rule == "greedy" else st.sampled_from([0.0, 1e-3, 0.5, 1.0, 3.0])
+    pair = PAIRS[draw(st.sampled_from(list(PAIRS)))]
+    pair.made.clear()
+    return pair.vocab_size, decode(
+        pair,
+        draw(st.integers(1, 12)),
+        draw(st.sampled_from(["a", "bca", "abcabc"])),
+        rule=rule,
+        gamma=draw(st.integers(0, 6)),
+        temperature=draw(temperatures),
+        drafter_temperature=draw(temperatures),
+        top_k=draw(st.sampled_from([0, 0, 1, 3, 20])),
+        top_p=draw(st.sampled_from([1.0, 1.0, 0.9, 0.3])),
+        seed=draw(st.integers(-(2**63), 2**63 - 1)),
+        drafter=draw(st.sampled_from(["model", "model", "target", "ngram", "none"])),
+    )
+
+
+@settings(max_examples=80)
+@given(runs())
+def test_a_run_keeps_its_promises(run: tuple[int, Trace]) -> None:
+    vocab_size, trace = run
+    assert load(dump(trace)) == trace
+    for index, round_ in enumerate(trace.rounds):
+        last = index == len(trace.rounds) - 1
+        assert (round_.finish is not None) == last
+        check_counts(trace, round_)
+        for place, draft in enumerate(round_.drafts):
+            check_draft(round_, draft)
+            assert draft.row is not None
+            assert draft.row.position == round_.position + place
+        if round_.closing is not None:
+            check_closing(round_, round_.closing)
+        for row in round_.rows():
+            check_row(row, vocab_size)
+    check_rates(trace)
+
+
+def check_counts(trace: Trace, round_: Round) -> None:
+    kept, drafted, emitted = round_.kept, len(round_.drafts), len(round_.emitted)
+    assert 0 <= kept <= drafted
+    assert 1 <= emitted <= drafted + 1
+    assert round_.emitted[:kept] == tuple(draft.id for draft in round_.drafts[:kept])
+    pattern = "".join(LETTERS[draft.fate or ""] for draft in round_.drafts)
+    is_cut = emitted == kept
+    assert is_cut == (round_.closing is None)
+    if is_cut:
+        assert round_.emitted[-1] in trace.header.stop_ids
+        assert round_.finish == "stop"
+        assert re.fullmatch("k+u*", pattern)
+    else:
+        assert emitted == kept + 1
+        assert round_.closing is not None
+        assert round_.emitted[-1] == round_.closing.id
+        assert re.fullmatch("k*(ru*)?", pattern)
+    assert not set(round_.emitted[:-1]) & set(trace.header.stop_ids)
+    assert (round_.finish == "stop") == (round_.emitted[-1] in trace.header.stop_ids)
+    assert [p.kind for p in round_.passes if p.model == "target" and p.kind != "prefill"] == ["verify"]
+    assert (round_.seconds or 0) >= 0
+
+
+def check_draft(round_: Round, draft: Draft) -> None:
+    rule = (round_.settings or {})["rule"]
+    row = draft.row
+    assert row is not None
+    token = row.token(draft.id)
+    assert token is not None, "the draft is listed, however unlikely"
+    assert (draft.p, draft.q) == (token.p, token.q)
+    assert draft.q is not None
+    assert draft.q > 0, "it was drawn from q"
+    assert draft.accept_prob is not None
+    assert 0 <= draft.accept_prob <= 1
+    judged = draft.fate != "unjudged"
+    if rule == "block_verification":
+        assert draft.coin is not None
+        assert draft.weight is not None
+        assert draft.target_id is None
+        assert draft.passed == (draft.coin < draft.accept_prob)
+        return
+    assert draft.weight is None
+    if not judged:
+        assert draft.coin is draft.target_id is draft.passed is None
+        return
+    assert (draft.coin is None) != (draft.target_id is None)
+    assert draft.passed == (draft.fate == "kept")
+    if draft.coin is not None:
+        assert draft.passed == (draft.coin < draft.accept_prob)
+        assert draft.accept_prob == pytest.approx(min(1.0, (draft.p or 0) / draft.q), abs=1e-12)
+    else:
+        assert draft.passed == (draft.target_id == draft.id)
+        assert row.token(draft.target_id or 0) is not None, "the target's own token is listed"
+
+
+def check_closing(round_: Round, closing: Closing) -> None:
+    drafted = len(round_.drafts)
+    kind = "plain" if not drafted else "bonus" if round_.kept == drafted else "correction"
+    assert closing.kind == kind
+    assert (closing.row is None) == (kind == "correction")
+    row = round_.drafts[round_.kept].row if closing.row is None else closing.row
+    assert row is not None
+    assert row.position == round_.position + round_.kept
+    assert row.token(closing.id) is not None
+    assert closing.law is not None
+    assert closing.law_rest is not None
+    law = dict(closing.law)
+    assert list(law.values()) == sorted(law.values(), reverse=True)
+    assert law[closing.id] > 0, "it was drawn from this law"
+    assert sum(law.values()) + closing.law_rest == pytest.approx(1, abs=1e-9)
+    rule = (round_.settings or {})["rule"]
+    assert (closing.draw is None) == (rule in ("greedy", "gumbel_coupling"))
+    if rule == "block_verification" and kind == "correction":
+        return  # its law hangs on the weight of the drafts before
+    if rule == "speculative_sampling" and kind == "correction" and (row.tv or 0) < 1e-6:
+        return  # rounding
+    for token_id, probability in law.items():
+        token = row.token(token_id)
+        if token is None:
+            continue
+        expected = token.p
+        if rule == "speculative_sampling" and kind == "correction":
+            expected = max((token.p or 0) - (token.q or 0), 0) / (row.tv or 1)
+        assert probability == pytest.approx(expected, abs=1e-9)
+
+
+def check_row(row: Row, vocab_size: int) -> None:
+    assert row.rest is not None
+    assert row.rest.count is not None
+    assert row.rest.p is not None
+    assert len(row.tokens) + row.rest.count == vocab_size
+    assert len(row.tokens) >= min(LISTED, vocab_size)
+    assert len({token.id for token in row.tokens}) == len(row.tokens)
+    p = [token.p or 0.0 for token in row.tokens]
+    assert min(p) >= 0
+    assert sum(p) + row.rest.p == pytest.approx(1, abs=1e-9)
+    assert row.entropy_p is not None
+    assert row.entropy_p >= 0
+    assert row.target_top2 is not None
+    (_, first), (_, second) = row.target_top2
+    logits = sorted((token.target_logit for token in row.tokens if token.target_logit is not None), reverse=True)
+    assert [first, second] == logits[:2]
+    assert all(token.bytes == bytes([97 + token.id]).hex() for token in row.tokens)
+    if row.tv is None:
+        assert row.entropy_q is row.rest.q is row.rest.overlap is row.expected_accept is None
+        assert all(token.q is token.drafter_logit is None for token in row.tokens)
+        return
+    q = [token.q or 0.0 for token in row.tokens]
+    assert row.rest.q is not None
+    assert row.rest.overlap is not None
+    assert sum(q) + row.rest.q == pytest.approx(1, abs=1e-9)
+    # Shared, only the target's and only the drafter's segments: together alpha, TV and TV.
+    alpha = sum(map(min, p, q)) + row.rest.overlap
+    assert alpha + row.tv == pytest.approx(1, abs=1e-9)
+    only_target = sum(max(a - b, 0) for a, b in zip(p, q, strict=True)) + row.rest.p - row.rest.overlap
+    only_drafter = sum(max(b - a, 0) for a, b in zip(p, q, strict=True)) + row.rest.q - row.rest.overlap
+    assert only_target == pytest.approx(row.tv, abs=1e-9)
+    assert only_drafter == pytest.approx(row.tv, abs=1e-9)
+    assert 0 <= row.tv <= 1
+    assert row.expected_accept is None or -1e-12 <= row.expected_accept <= 1 + 1e-12
+
+
+def check_rates(trace: Trace) -> None:
+    counts = tally(trace.rounds)
+    assert counts.emitted == len(trace.text_ids)
+    assert counts.target_passes == counts.rounds
+    for rate in (counts.tested_rate, counts.drafted_rate, counts.alpha):
+        assert rate is None or 0 <= rate <= 1
+    assert (counts.drafted_rate is None) == (counts.drafted == 0)
+    cut = sum(round_.closing is None for round_ in trace.rounds)
+    assert counts.emitted == counts.kept + counts.rounds - cut
+
+
+# --- by rule ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_expected_acceptance_of_a_position_is_the_rules(rule: str) -> None:
+    pair = TablePair(random_table(1, 5), random_table(2, 5), 5)
+    judged = [draft for round_ in decode(pair, 20, rule=rule).rounds for draft in round_.judged]
+    assert len(judged) > 8
+    for draft in judged:
+        row = draft.row
+        assert row is not None
+        p, q = np.array([token.p for token in row.tokens]), np.array([token.q for token in row.tokens])
+        match = rate_of_equal_winners(p, q)
+        expected = {
+            "greedy": float(p.argmax() == q.argmax()),
+            "speculative_sampling": 1 - (row.tv or 0),
+            "gumbel_coupling": match,
+            "token_match": float(p @ q),
+            "block_verification": None,
+        }[rule]
+        assert row.expected_accept == (None if expected is None else pytest.approx(expected, abs=1e-12))
+
+
+def rate_of_equal_winners(p: np.ndarray, q: np.ndarray) -> float:
+    """Sum over x of 1 / sum_y max(p_y / p_x, q_y / q_x)."""
+    return sum(1 / np.maximum(p / a, q / b).sum() for a, b in zip(p, q, strict=True) if a > 0 and b > 0)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_shared_noise_is_listed_where_there_is_some(rule: str) -> None:
+    tokens = [
+        token
+        for round_ in decode(PAIRS["other drafter"], rule=rule).rounds
+        for row in round_.rows()
+        for token in row.tokens
+    ]
+    assert all((token.noise is not None) == (rule == "gumbel_coupling") for token in tokens)
+
+
+def test_under_block_verification_a_later_draft_may_carry_an_earlier_one() -> None:
+    """Fates follow the last coin that fell well: a kept draft may have failed its own test."""
+    carried = [
+        draft
+        for seed in range(12)
+        for round_ in decode(PAIRS["other drafter"], rule="block_verification", seed=seed, temperature=2.0).rounds
+        for draft in round_.drafts
+        if draft.fate == "kept" and not draft.passed
+    ]
+    assert carried
+
+
+# --- what is listed ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("drafter", ["other drafter", "reduced drafter"])
+def test_the_likeliest_tokens_of_both_models_are_listed(drafter: str) -> None:
+    decoder = begin(PAIRS[drafter], 10, temperature=1.5)
+    for round_ in finish(decoder).rounds:
+        for draft in round_.judged:
+            assert draft.row is not None
+            target_logits, drafter_logits, said = decoder.rows(draft.row.position or 0)
+            assert drafter_logits is not None
+            assert said is not None
+            listed = {token.id for token in draft.row.tokens}
+            assert set(target_logits.topk(LISTED).indices.tolist()) <= listed
+            assert set(drafter_logits.topk(LISTED).indices.tolist()) <= listed
+            assert len(listed) <= 2 * LISTED + 2
+            likeliest = [max(token.p or 0, token.q or 0) for token in draft.row.tokens]
+            assert likeliest == sorted(likeliest, reverse=True)
+            silent = [token for token in draft.row.tokens if token.id not in said.tolist()]
+            assert all((token.q, token.drafter_logit) == (0, None) for token in silent)
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.3, 1.0, 3.0])
+def test_logits_and_their_normalisers_are_the_laws_before_any_temperature(temperature: float) -> None:
+    text = (0, 1, 2)
+    target, drafter = (np.exp(table(text)) / np.exp(table(text)).sum() for table in (TARGET, DRAFTER))
+    row = decode(PAIRS["other drafter"], 8, temperature=temperature, top_k=5).rounds[0].drafts[0].row
+    assert row is not None
+    for token in row.tokens:
+        before = math.exp((token.target_logit or 0) - (row.target_log_normaliser or 0))
+        assert before == pytest.approx(target[token.id], abs=1e-6)
+        before = math.exp((token.drafter_logit or 0) - (row.drafter_log_normaliser or 0))
+        assert before == pytest.approx(drafter[token.id], abs=1e-6)
+
+
+def test_a_copied_draft_has_no_logits_and_a_full_lane() -> None:
+    trace = decode(TablePair(TARGET, vocab_size=VOCAB), 8, "abcab", drafter="ngram", gamma=2)
+    draft = trace.rounds[0].drafts[0]
+    assert draft.row is not None
+    assert (draft.id, draft.q, draft.row.drafter_log_normaliser) == (2, 1, None)
+    assert all(token.drafter_logit is None for token in draft.row.tokens)
+    assert draft.accept_prob == draft.p == pytest.approx(1 - (draft.row.tv or 0))
