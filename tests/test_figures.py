@@ -87,11 +87,19 @@ def test_an_event_keeps_its_place_when_the_telling_changes(trace: Trace, story: 
         assert told.events[told.index(event)] == event
 
 
-def test_the_first_rejection_is_the_first_verdict_that_rejects(trace: Trace) -> None:
+def test_the_page_opens_where_a_draft_was_kept_and_another_rejected(trace: Trace) -> None:
     event = Timeline(trace).first_rejection()
     assert event is not None
     assert trace.rounds[event.round].judged[-1].fate == "rejected"
-    assert all(not any(d.fate == "rejected" for d in r.drafts) for r in trace.rounds[: event.round])
+    before = [r for r in trace.rounds[: event.round] if any(d.fate == "rejected" for d in r.drafts)]
+    assert sum(r.kept for r in trace.rounds[: event.round + 1]) > 0
+    assert sum(r.kept for r in before) == 0
+
+
+def test_a_run_that_keeps_nothing_opens_at_its_first_rejection() -> None:
+    trace = Trace(Header(prompt_ids=(5,)), (judged(0.1, 0.4, 0.2, "rejected"),))
+    assert Timeline(trace).first_rejection() == Event(0, "verdict", 0)
+    assert Timeline(Trace(Header(prompt_ids=(5,)))).first_rejection() is None
 
 
 def test_the_end_of_a_round_is_its_closing_token() -> None:

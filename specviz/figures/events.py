@@ -110,12 +110,20 @@ class Timeline:
         return later[0] if later else inside[-1]
 
     def first_rejection(self) -> Event | None:
-        """The verdict by which a draft died for the first time, if one did."""
+        """The first verdict that rejects a draft after another one was kept, so that both can be seen.
+
+        Without such a verdict the first that rejects, and None where none does.
+        """
+        kept, rejections = 0, []
         for event in self.events:
             round_ = self.trace.rounds[event.round]
-            if event.kind == "verdict" and settled(round_, event) and round_.judged[-1].fate == "rejected":
-                return event
-        return None
+            if event.kind == "verdict" and settled(round_, event):
+                kept += round_.kept
+                if round_.judged[-1].fate == "rejected":
+                    rejections.append(event)
+                    if kept:
+                        return event
+        return rejections[0] if rejections else None
 
     def next_closing(self, index: int) -> int | None:
         """The end of the round that event ``index`` stands in, or of the next one when it stands at an end."""

@@ -20,6 +20,10 @@ from specviz.trace import Closing, Draft, Round, Row, Token, Trace
 ROWS = 7
 """Tokens shown besides the row of others."""
 
+TITLES = {
+    "after": "After “{text}”: what each model wanted",
+    "first": "For the first token: what each model wanted",
+}
 NOTES = {
     "waiting": "The drafter has spoken; the target has not been asked.",
     "alone": "No draft stands here: the target speaks alone.",
@@ -83,9 +87,9 @@ def layout(trace: Trace, round_: Round, event: Event, texts: Texts, *, selected:
     draft = round_.drafts[selected] if selected is not None else None
     closing = round_.closing if events.closed(round_, event) else None
     row = draft.row if draft is not None else closing.row if closing is not None else None
-    before = [*trace.header.prompt_ids, *trace.text_ids][: round_.position]
+    before = list(trace.text_ids[: round_.position - len(trace.header.prompt_ids)])
     before += [d.id for d in round_.drafts[: len(round_.drafts) if selected is None else selected]]
-    title = f"After “{texts.tail(before)}”: what each model wanted"
+    title = TITLES["after"].format(text=texts.tail(before)) if before else TITLES["first"]
     if row is None or not row.tokens:
         return _empty(title, "unknown")
     here = closing if closing is not None and (selected is None or selected == round_.kept) else None

@@ -36,7 +36,7 @@ PLACE: dict[str, Any] = {
 TALLY = {"title": "Tally · {rounds} so far", "none": "Tally", "table": "as a table"}
 
 PRESETS = {
-    "chat": "Tell me a short story about a dragon who was afraid of fire.",
+    "chat": "Tell me a story about a dragon who was afraid of fire.",
     "code": "Write a Python function that checks whether a number is prime.",
     "list": "List ten animals that live in the sea.",
     "repetition": "Repeat this sentence five times: The quick brown fox jumps over the lazy dog.",
