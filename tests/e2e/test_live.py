@@ -53,9 +53,11 @@ def test_any_pair_runs_live_and_the_log_stays_clean(visit: Visit, launch: Launch
 def test_the_embedded_pair_goes_on_from_the_recording(visit: Visit, launch: Launch, embedded_target: None) -> None:
     """Nobody asks for the pair: it loads behind the first page, and the reader is not moved by it."""
     page = visit(launch(SPECVIZ_PRELOAD="1", SPECVIZ_CACHE=str(store.cache_folder())).url)
-    said = page.locator(".strip .sentence").inner_text()
+    sentence = page.locator(".strip .sentence")
+    expect(sentence).not_to_be_empty()
+    said = sentence.inner_text()
     expect(page.get_by_text("live ready")).to_be_visible(timeout=LOADING_MS)
-    expect(page.locator(".strip .sentence")).to_have_text(said)
+    expect(sentence).to_have_text(said)
     slider = page.get_by_role("slider", name="Moment of the run")
     slider.fill(slider.get_attribute("max") or "0")
     page.wait_for_timeout(500)  # a visitor's hand on its way from the scrubber to the button
