@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import logging
 import sys
 from collections.abc import Sequence
@@ -40,6 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given[:1] == [name]:
             importlib.import_module(f"specviz.cli.{name}").add_arguments(command)
     parsed = parser.parse_args(given)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a character that the terminal lacks must not end a run
+        sys.stdout.reconfigure(errors="replace")
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     try:
         status: int = importlib.import_module(f"specviz.cli.{parsed.command}").run(parsed)
