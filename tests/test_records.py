@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from specviz.rules import RULES
 from specviz.trace import LISTED, Closing, Draft, Round, Row, Trace, dump, load, tally
@@ -183,9 +184,10 @@ def check_row(row: Row, vocab_size: int) -> None:
     assert row.entropy_p is not None
     assert row.entropy_p >= 0
     assert row.target_top2 is not None
-    (_, first), (_, second) = row.target_top2
-    logits = sorted((token.target_logit for token in row.tokens if token.target_logit is not None), reverse=True)
-    assert [first, second] == logits[:2]
+    by_logit = sorted(row.tokens, key=lambda token: (-(token.target_logit or 0), token.id))
+    assert row.target_top2 == tuple((token.id, token.target_logit) for token in by_logit[:2])
+    if row.rest.count == 0:
+        assert row.entropy_p == pytest.approx(stats.entropy(p), abs=1e-9)
     assert all(token.bytes == bytes([97 + token.id]).hex() for token in row.tokens)
     if row.tv is None:
         assert row.entropy_q is row.rest.q is row.rest.overlap is row.expected_accept is None
@@ -203,6 +205,10 @@ def check_row(row: Row, vocab_size: int) -> None:
     assert only_target == pytest.approx(row.tv, abs=1e-9)
     assert only_drafter == pytest.approx(row.tv, abs=1e-9)
     assert 0 <= row.tv <= 1
+    assert row.entropy_q is not None
+    assert row.entropy_q >= 0
+    if row.rest.count == 0:
+        assert row.entropy_q == pytest.approx(stats.entropy(q), abs=1e-9)
     assert row.expected_accept is None or -1e-12 <= row.expected_accept <= 1 + 1e-12
 
 
