@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from specviz.ui import controls, frame, recordings, session, stepper, words
+from specviz.ui import controls, frame, memory, recordings, session, stepper, words
 
 frame.page_setup("Decode")
 opening = recordings.first()
@@ -25,3 +25,5 @@ if not bare:  # slow work last, so that the frame stands still
 if controls.read(opening) != wanted:  # the address asked for something else
     st.rerun()
 session.settle()
+if not bare:
+    memory.freeze_once()

@@ -18,6 +18,7 @@ import streamlit as st
 
 from specviz.models import catalogue, store
 from specviz.models.catalogue import EMBEDDED
+from specviz.ui import memory
 
 if TYPE_CHECKING:
     from specviz.models.loading import Pair
@@ -99,7 +100,9 @@ class Loader:
         tell("Importing torch", None)
         from specviz.models import loading
 
-        return loading.load_pair(catalogue.find(pair_id), progress=tell)
+        pair = loading.load_pair(catalogue.find(pair_id), progress=tell)
+        memory.freeze()
+        return pair
 
 
 @st.cache_resource(show_spinner=False)

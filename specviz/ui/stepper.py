@@ -238,7 +238,7 @@ def _work(wanted: Wanted, story: bool, slot: Any) -> None:
         else:
             _decode_twin(pair, slot)
     except ValueError as error:
-        now.message = words.MESSAGES["settings"].format(reason=error)
+        now.message = words.MESSAGES["refused"].format(reason=error)
     except Exception as error:
         _log.exception("a step failed")
         memory = isinstance(error, MemoryError) or "OutOfMemory" in type(error).__name__

@@ -133,6 +133,6 @@ MESSAGES = {
     "step": "The step failed ({reason}). The run is as it was; press Step to try again.",
     "own": "Write your own text in the sidebar first.",
     "no_recording": "No recorded run is here. Load the models to start a live one.",
-    "settings": "These settings cannot be used: {reason}.",
+    "refused": "This cannot be run: {reason}.",
     "pairs": "The list of pairs cannot be used: {reason}.",
 }
