@@ -284,6 +284,14 @@ def test_a_folder_without_a_model_exits_1_and_says_so(specviz: Call, tmp_path: P
     assert f"the folder {tmp_path} holds no model that can be read" in said.last_line
 
 
+def test_on_a_terminal_an_error_takes_the_place_of_unfinished_progress(
+    decode: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    lines = decode("--prompt", "a", drafter=str(tmp_path)).err.split("\n")
+    assert [line.rpartition(progress.WIPE)[2][:26] for line in lines] == ["specviz decode: the folder", ""]
+
+
 def test_without_weights_it_says_how_to_get_them(specviz: Call) -> None:
     said = specviz("decode", "--prompt", "a")
     assert (said.status, said.out) == (1, "")

@@ -13,6 +13,8 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
+from specviz.cli.progress import WIPE
+
 COMMANDS = {
     "decode": "decode a prompt and write the trace that the page draws",
     "fetch": "fetch the embedded target and convert it, once",
@@ -57,5 +59,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _fail(command: str, error: object, status: int) -> int:
     text = " ".join(str(error).split())
-    print(f"specviz {command}: {text}", file=sys.stderr)
+    unfinished = WIPE if sys.stderr.isatty() else ""  # progress up to here
+    print(f"{unfinished}specviz {command}: {text}", file=sys.stderr)
     return status
