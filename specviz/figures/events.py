@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from specviz.figures.palette import FATES
 from specviz.trace import Round, Trace
 
 Kind = Literal["draft", "read", "verdict", "closing"]
@@ -141,6 +142,6 @@ def label(round_: Round, event: Event) -> str:
         "draft": f"draft {(event.place or 0) + 1} of {len(round_.drafts)}",
         "read": "the read",
         "verdict": "the verdict" if judges_at_once(round_) else f"verdict {(event.place or 0) + 1}",
-        "closing": round_.closing.kind or "closing" if round_.closing is not None else "closing",
+        "closing": FATES[(round_.closing.kind if round_.closing is not None else None) or "plain"].word,
     }[event.kind]
     return f"round {event.round + 1}, {what}"

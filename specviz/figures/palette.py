@@ -68,7 +68,7 @@ FATES = {
     "correction": Fate("↺", "correction"),
     "bonus": Fate("★", "bonus"),
     "waiting": Fate("?", "waiting"),
-    "plain": Fate("·", "plain"),
+    "plain": Fate("·", "plain read"),
 }
 
 TINT = 0.14
