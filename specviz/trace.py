@@ -5,7 +5,7 @@ these records. They are frozen; a run grows by making a longer trace.
 
 On disk a trace is JSON Lines: the header, then one line a round, with the field names below as keys. Unknown keys are
 ignored, missing ones are ``None``: a view greys out what a trace does not carry. Infinities are written as ``null``.
-Sizes: about 2 kB a position. All probabilities are in [0, 1]; all times are seconds.
+Sizes: about 4 kB a row. All probabilities are in [0, 1]; all times are seconds.
 """
 
 from __future__ import annotations
