@@ -139,11 +139,13 @@ def test_a_chance_is_never_written_as_none_or_all(chance: float) -> None:
 def test_odds_are_told_apart_from_the_coin_beside_them() -> None:
     assert numbers.odds(0.24) == "24 in 100"
     assert numbers.times(0.24) == "24 times in 100"
+    assert numbers.times(0.01) == "once in 100"
     assert numbers.odds(0.2385, beside=0.2402) == "238 in 1,000"
 
 
 # --- text -------------------------------------------------------------------------------------------------------------
 
+KINDS = ("", "strong", "token", "strong token")
 HOSTILE = [
     b"<script>alert(1)</script>",
     b"<iframe srcdoc='x'>",
@@ -244,7 +246,7 @@ def test_the_sentence_of_a_verdict_holds_the_records_numbers() -> None:
 
 def test_marks_in_a_token_are_not_taken_for_emphasis() -> None:
     spans = sentences.say("coin.never", draft="[x]{y}", why="so")
-    assert spans[0] == ("[x]{y} goes:", True)
+    assert spans[:2] == (("[x]{y}", "strong token"), (" goes:", "strong"))
 
 
 def judged(p: float, q: float, accept: float, fate: Any, **settings: Any) -> Round:
@@ -344,8 +346,8 @@ def test_the_two_chances_are_named_apart() -> None:
     note = dict(coin.layout(round_, event, Texts.of(trace), selected=event.place).note)
     assert draft.row is not None
     before, this = numbers.told_apart(draft.row.expected_accept, draft.accept_prob)
-    assert note[before]
-    assert note[this]
+    assert note[before] == note[this] == "strong"
+    assert note[Texts.of(trace)(draft.id)] == "token"
 
 
 def test_a_correction_says_how_much_of_the_gaps_it_had() -> None:
@@ -634,7 +636,7 @@ def test_hostile_tokens_pass_through_every_figure_as_plain_text() -> None:
     texts = Texts({i: HOSTILE[i % len(HOSTILE)] for i in range(2000)})
     for round_, event in itertools.islice(moments(trace), 40):
         spans = sentences.of_event(round_, event, texts)
-        assert all(isinstance(text, str) and isinstance(strong, bool) for text, strong in spans)
+        assert all(isinstance(text, str) and kind in KINDS for text, kind in spans)
         focus = 0 if round_.drafts else None
         for layout in (
             coin.layout(round_, event, texts, selected=focus),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from specviz.figures import events, numbers
 from specviz.figures.events import Event, Standing
 from specviz.figures.palette import FATES
-from specviz.figures.sentences import Spans, rule_of
+from specviz.figures.sentences import Spans, fill, rule_of
 from specviz.figures.table import Table
 from specviz.figures.text import Texts
 from specviz.trace import Draft, Round
@@ -36,15 +36,7 @@ WORDS = {
     "plain": "drawn from p: {p}",
     "own": "the target’s own choice",
 }
-NOTE = (
-    ("Before a draft was drawn, one had a chance of ", False),
-    ("{before}", True),
-    (" here. ", False),
-    ("This", True),
-    (" draft, {draft}, had ", False),
-    ("{this}", True),
-    (".", False),
-)
+NOTE = "Before a draft was drawn, one had a chance of [{before}] here. [This] draft, {draft}, had [{this}]."
 HINTS = {
     "drafted": "Drawn by the drafter; the target has not read them.",
     "greedy": "Each model’s first choice. Nothing is left to chance.",
@@ -111,7 +103,7 @@ def layout(round_: Round, event: Event, texts: Texts, *, selected: int | None = 
     return Coin(
         title=f"{'The choice' if _chosen(rule) else 'The coin'} · round {round_.index + 1}",
         chosen=_chosen(rule),
-        note=_note(focus, texts, rule) if focus is not None else ((_hint(round_, event, rule), False),),
+        note=_note(focus, texts, rule) if focus is not None else ((_hint(round_, event, rule), ""),),
         lines=lines,
         closing=closing,
         formula=_formula(focus, rule) if focus is not None else None,
@@ -200,9 +192,9 @@ def _note(draft: Draft, texts: Texts, rule: str) -> Spans:
     """The two chances that are easily confused: of a draft before it was drawn, and of this one."""
     before = draft.row.expected_accept if draft.row is not None else None
     if before is None or draft.accept_prob is None or rule == "greedy":
-        return ((HINTS.get(rule, ""), False),)
+        return ((HINTS.get(rule, ""), ""),)
     first, second = numbers.told_apart(before, draft.accept_prob)
-    return tuple((text.format(before=first, this=second, draft=texts(draft.id)), strong) for text, strong in NOTE)
+    return fill(NOTE, before=first, this=second, draft=texts(draft.id))
 
 
 def _hint(round_: Round, event: Event, rule: str) -> str:

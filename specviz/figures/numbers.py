@@ -44,17 +44,18 @@ def told_apart(*values: float | None) -> tuple[str, ...]:
 
 def odds(chance: float, beside: float | None = None) -> str:
     """ "24 in 100"; in 1,000 or more where 100 is too coarse to tell it from 0, from 1 or from ``beside``."""
-    for out_of in (100, 1_000, 10_000):
+    for out_of in (100, 1_000, 10_000, 100_000, 1_000_000):
         hits = round(chance * out_of)
         exact = chance in (0.0, 1.0)
         if (exact or 0 < hits < out_of) and (beside is None or beside == chance or hits != round(beside * out_of)):
             return f"{hits:,} in {out_of:,}"
-    return f"{chance * 100:.6g} in 100"
+    return f"under 1 in {out_of:,}" if chance < 0.5 else f"over {out_of - 1:,} in {out_of:,}"
 
 
 def times(chance: float, beside: float | None = None) -> str:
     """ "24 times in 100"."""
-    return odds(chance, beside).replace(" in ", " times in ")
+    hits, _, out_of = odds(chance, beside).partition(" in ")
+    return f"once in {out_of}" if hits == "1" else f"{hits} times in {out_of}"
 
 
 def fraction(part: float, whole: float) -> str:

@@ -1,13 +1,15 @@
 """What happened, in one sentence an event.
 
 All wording is in :data:`TEMPLATES`. ``[…]`` marks the words to be set strong. A sentence is a tuple of spans
-``(text, strong)``: plain text, which a view writes without interpreting it.
+``(text, kind)``: plain text, which a view writes without interpreting it. The kind names how it is set: "" plain,
+"strong", "token" for a token's text, or both.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from string import Formatter
 from typing import Any
 
 from specviz.figures import numbers
@@ -15,7 +17,9 @@ from specviz.figures.events import Event, judges_at_once
 from specviz.figures.text import Texts
 from specviz.trace import Draft, Round
 
-Spans = tuple[tuple[str, bool], ...]
+Spans = tuple[tuple[str, str], ...]
+TOKEN_FIELDS = frozenset({"draft", "drafts", "closing", "target", "gone"})
+"""Fields of a template that hold a token's text."""
 
 TEMPLATES = {
     "draft": "The drafter says [{draft}], having given it {q}. The target has not been asked yet.",
@@ -70,9 +74,20 @@ TEMPLATES = {
 
 def say(template: str, /, **fields: Any) -> Spans:
     """Fill a template; what it marks with ``[…]`` comes out strong. Fields are never searched for marks."""
-    parts = re.split(r"[\[\]]", TEMPLATES[template])
-    filled = ((part.format(**fields), bool(index % 2)) for index, part in enumerate(parts))
-    return tuple((text, strong) for text, strong in filled if text)
+    return fill(TEMPLATES[template], **fields)
+
+
+def fill(template: str, /, **fields: Any) -> Spans:
+    """The same for a template of one's own."""
+    spans: list[tuple[str, str]] = []
+    for index, part in enumerate(re.split(r"[\[\]]", template)):
+        strong = "strong" if index % 2 else ""
+        for words, name, _, _ in Formatter().parse(part):
+            spans.append((words, strong))
+            if name is not None:
+                kind = f"{strong} token".strip() if name in TOKEN_FIELDS else strong
+                spans.append((str(fields[name]), kind))
+    return tuple((text, kind) for text, kind in spans if text)
 
 
 def plain(spans: Spans) -> str:

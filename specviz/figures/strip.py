@@ -25,7 +25,7 @@ def layout(timeline: Timeline, texts: Texts) -> tuple[dict[str, Any], ...]:
         first    index of its first event
         drafts   [[text, fate, event at which it appears, event at which its fate is known], …]
         closing  [text, kind, event at which it appears] or null
-        events   [[label, [[span, strong], …]], …]   one an event, in order
+        events   [[label, [[text, kind], …]], …]   one an event, in order
         finish   null, "stop", "length" or "context"
     """
     trace, reader = timeline.trace, Reader()

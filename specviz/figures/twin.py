@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from specviz.figures.sentences import Spans
+from specviz.figures.sentences import Spans, fill
 from specviz.figures.text import Texts
 from specviz.trace import Row, Trace, tally
 
@@ -13,11 +13,11 @@ NEAR_TIE = 1e-2
 """Difference of the target's two largest logits below which rounding may decide between them."""
 
 TEMPLATES = {
-    "same": ("Same {tokens} tokens", ", {reads} reads instead of {alone}."),
-    "law": ("Another text, the same law", ": {reads} reads for {tokens} tokens; the target alone needs {alone}."),
-    "lucky": ("Same {tokens} tokens, by luck", ": only the law is promised. {reads} reads instead of {alone}."),
-    "near tie": ("Same first {agree} tokens, then a near tie", ": {top}. Rounding decides, not the rule."),
-    "report": ("The texts part after {agree} tokens", ": {top}. They should not; please report it."),
+    "same": "[Same {tokens} tokens], {reads} reads instead of {alone}.",
+    "law": "[Another text, the same law]: {reads} reads for {tokens} tokens; the target alone needs {alone}.",
+    "lucky": "[Same {tokens} tokens, by luck]: only the law is promised. {reads} reads instead of {alone}.",
+    "near tie": "[Same first {agree} tokens, then a near tie]: {top}. Rounding decides, not the rule.",
+    "report": "[The texts part after {agree} tokens]: {top}. They should not; please report it.",
 }
 
 
@@ -50,8 +50,7 @@ def compare(trace: Trace, twin: Trace, texts: Texts) -> tuple[bool, Spans]:
 
 
 def _say(which: str, fields: dict[str, object]) -> Spans:
-    strong, rest = TEMPLATES[which]
-    return ((strong.format(**fields), True), (rest.format(**fields), False))
+    return fill(TEMPLATES[which], **fields)
 
 
 def _row_at(twin: Trace, index: int) -> Row | None:

@@ -173,8 +173,10 @@ def changes(run: Run, wanted: Wanted) -> list[str]:
     """What the controls want otherwise, in words."""
     changed = [words.CONTROLS["pair"]] if run.pair_id != wanted.pair_id else []
     changed += [words.CONTROLS["prompt"]] if wanted.prompt not in (run.prompt, "") else []
+    # A drafter that follows the target's temperature is not worth a word of its own.
+    linked = wanted.settings["drafter_temperature"] == wanted.settings["temperature"]
     for name, value in wanted.settings.items():
-        if run.settings.get(name, value) != value:
+        if run.settings.get(name, value) != value and not (linked and name == "drafter_temperature" and changed):
             written = words.RULES[value] if name == "rule" else value
             changed.append(f"{words.CONTROLS.get(name, name).split(':')[0]} {written}")
     if run.length != wanted.length:

@@ -94,7 +94,7 @@ def strip(
             "pinned": pinned,
             "live_round": live_round,
             "legend": ("kept", "rejected", "unjudged", "correction", "bonus", "waiting"),
-            "empty": ((words.STRIP["empty"], False),),
+            "empty": ((words.STRIP["empty"], ""),),
             "words": words.STRIP,
         },
         on_moved_change=on_moved,

@@ -8,7 +8,8 @@ const make = (tag, className, ...children) => {
   return node;
 };
 
-const spans = (pairs) => pairs.map(([text, strong]) => make(strong ? "b" : "span", "", text));
+/** [text, kind] pairs: kind is "", "strong", "token" or both. */
+const spans = (pairs) => pairs.map(([text, kind]) => make(kind.includes("strong") ? "b" : "span", kind.includes("token") ? "token-text" : "", text));
 
 /** A class name from Python's spelling of a meaning: only_target → only-target. */
 const area = (meaning, width, height) => {

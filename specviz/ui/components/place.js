@@ -58,9 +58,11 @@ const row = (bar, data, kind) => {
 const together = (bar, data) => {
   if (!bar || data.mode !== "shared") return [];
   const shared = area("both", bar.both);
-  if (bar.both > 0.18) shared.textContent = `${data.words.shared} ${data.shared}`;
+  const fits = bar.both > 0.45;
+  if (fits) shared.textContent = `${data.words.shared} ${data.shared}`;
   const line = make("span", "track", shared, beyond(bar, 1));
-  const words = bar.written.split(", ").map((part) => {
+  const written = fits ? bar.written : `${data.shared} ${data.words.shared}, ${bar.written}`;
+  const words = written.split(", ").map((part) => {
     const [value, ...rest] = part.split(" ");
     return make("div", "", make("b", "", value), ` ${rest.join(" ")}`);
   });

@@ -101,7 +101,7 @@ const settleLanes = (text) => {
     const over = box.right - (bounds.left + text.clientWidth);
     if (over > 0) node.style.left = `${-over}px`;
     const extra = box.height - 24 + (node.classList.contains("low") ? 22 : 0);
-    if (extra > 4) node.parentElement.style.marginBottom = `calc(1.65rem + ${extra}px)`;
+    if (extra > 4) node.parentElement.style.marginBottom = `calc(1.9rem + ${extra}px)`;
   }
 };
 
