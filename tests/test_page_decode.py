@@ -291,6 +291,42 @@ def test_a_step_at_the_end_of_a_recording_without_weights_says_so_and_changes_no
     assert page.message == ""
 
 
+def test_going_live_without_weights_keeps_the_recording() -> None:
+    page = Page()
+    before = page.test.session_state.decode.run
+    page.test.slider(key="temperature").set_value(0.7)
+    page.run().press("go_live")
+    assert page.test.session_state.decode.run == before
+    assert page.message == words.MESSAGES["absent"]
+    assert "keep" in {button.key for button in page.test.button}
+
+
+def test_while_the_models_load_the_recording_stays_and_the_step_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    loading = loader_module.loader()
+    loading._status["embedded"] = Status("loading", "Loading the target", 0.5)
+    page = Page()
+    before = page.test.session_state.decode.run
+    page.test.slider(key="gamma").set_value(2)
+    page.run().press("go_live")
+    assert page.test.session_state.decode.run == before
+    assert page.message == words.MESSAGES["held"]
+    assert page.test.session_state.decode.goal == "step"
+    page.press("back")
+    assert page.test.session_state.decode.goal is None
+    assert "keep" in {button.key for button in page.test.button}
+
+
+def test_another_pair_is_offered_and_this_run_kept(live: Callable[..., Page]) -> None:
+    page = live().press("round")
+    written = text(page)
+    page.test.selectbox(key="pair").set_value("qwen3-8b")
+    page.run()
+    assert text(page) == written
+    page.press("keep")
+    assert page.test.selectbox(key="pair").value == "embedded"
+    assert text(page) == written
+
+
 def test_a_failed_load_says_why_and_keeps_the_run() -> None:
     page = Page()
     loading = loader_module.loader()

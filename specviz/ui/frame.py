@@ -28,16 +28,17 @@ def heading(title: str, lead: str, run: Run) -> None:
     """The page's one h1 with its badges, the lead, and where the models stand."""
     with st.container(horizontal=True, vertical_alignment="center", gap="medium", key="heading"):
         st.title(title, anchor=False, width="content")
-        status = loader().status(run.pair_id)
+        pair_id = session.pair_id()
+        status = loader().status(pair_id)
         ticking = status.state == "loading" or (status.state == "idle" and preloads())
-        st.fragment(_badges, key="badges", run_every=TICK_S if ticking else None)(run, status.state)
+        st.fragment(_badges, key="badges", run_every=TICK_S if ticking else None)(run, pair_id, status.state)
     st.markdown(lead)
     if status.state in ("absent", "failed") or (status.state == "loading" and status.fraction is not None):
-        st.fragment(_fetching, key="fetching", run_every=TICK_S if status.state == "loading" else None)(run.pair_id)
+        st.fragment(_fetching, key="fetching", run_every=TICK_S if status.state == "loading" else None)(pair_id)
 
 
-def _badges(run: Run, before: str) -> None:
-    status = loader().status(run.pair_id)
+def _badges(run: Run, pair_id: str, before: str) -> None:
+    status = loader().status(pair_id)
     header = run.trace.header
     origin = words.STATUS["recorded" if run.recording is not None else "measured"]
     machine = [part for part in ((header.device or "").upper(), _short(header.dtype)) if part]
@@ -63,11 +64,11 @@ def _fetching(pair_id: str) -> None:
         return
     if status.state == "ready":
         return
-    spec = catalogue.find(pair_id)
-    megabytes = math.ceil((spec.download_bytes or 0) / 1e6)
-    text, label = words.STATUS["absent"], words.STATUS["fetch"].format(megabytes=megabytes)
     if status.state == "failed":
         text, label = words.MESSAGES["failed"].format(reason=status.message), words.STATUS["retry"]
+    else:
+        megabytes = math.ceil((catalogue.find(pair_id).download_bytes or 0) / 1e6)
+        text, label = words.STATUS["absent"], words.STATUS["fetch"].format(megabytes=megabytes)
     with st.container(horizontal=True, vertical_alignment="center", key="fetch_row"):
         st.text(text, width="content")
         if st.button(label, key="fetch"):
@@ -76,15 +77,16 @@ def _fetching(pair_id: str) -> None:
 
 
 def offer(run: Run, wanted: Wanted) -> None:
-    """In a recorded run whose controls were touched: go on live, another recording, or keep this one."""
+    """Where the controls were touched and the run stays as it is: go on live, another recording, or keep this one."""
     changed = session.changes(run, wanted)
-    if run.recording is None or not changed or session.state().goal is not None:
+    if session.follows(run, wanted) or not changed or session.state().goal is not None:
         return
-    other = recordings.for_rule(str(wanted.settings["rule"]))
+    other = recordings.for_rule(str(wanted.settings["rule"])) if run.recording is not None else None
     with st.container(border=True, key="offer"):
-        st.text(words.OFFER["changed"].format(changes=", ".join(changed)))
+        text = words.OFFER["changed" if run.recording is not None else "pair"]
+        st.text(text.format(changes=", ".join(changed)))
         with st.container(horizontal=True):
-            same_text = wanted.prompt in (run.prompt, "") and wanted.pair_id == run.pair_id
+            same_text = session.same_text(run, wanted)
             label = words.OFFER["continue" if same_text else "start"]
             st.button(label, key="go_live", type="primary", on_click=session.go_live, args=(wanted,))
             if same_text:
@@ -92,10 +94,13 @@ def offer(run: Run, wanted: Wanted) -> None:
             if other is not None and other.name != run.recording:
                 label = words.OFFER["open"].format(name=words.RECORDINGS[other.name])
                 st.button(label, key="open_recording", on_click=session.open_recording, args=(other.name,))
-            st.button(words.OFFER["keep"], key="keep", on_click=_keep, args=(run.recording,))
+            label = words.OFFER["keep" if run.recording is not None else "keep_live"]
+            st.button(label, key="keep", on_click=_keep, args=(run,))
 
 
-def _keep(name: str) -> None:
-    found = recordings.recording(name)
+def _keep(run: Run) -> None:
+    found = recordings.recording(run.recording) if run.recording is not None else None
     if found is not None:
         controls.show(found)
+    else:
+        st.session_state.pair = run.pair_id

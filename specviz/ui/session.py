@@ -72,6 +72,8 @@ class Decode:
     playing: bool = False
     goal: Goal | None = None
     """What a model is still to do."""
+    ahead: Run | None = None
+    """The run that takes this one's place as soon as a model has decoded its next round, and not before."""
     twin_wanted: bool = False
     painted: bool = False
     """The browser has just said that the first page is painted."""
@@ -89,17 +91,21 @@ def state() -> Decode:
 def current(wanted: Wanted) -> Run:
     """The run to show, after what the controls say has been taken into account.
 
-    A recorded run stays as it is (the page offers to go on live); a live one follows its settings from the cursor on,
-    and starts over when prompt or pair change.
+    A recorded run stays as it is, and so does one of another pair (the page offers to go on live); a live one follows
+    its settings from the cursor on, and starts over when the prompt changes.
     """
     if "decode" not in st.session_state or not state().settled:
         st.session_state.decode = Decode(_opening(wanted))
     now = state()
     run = now.run
-    if run.recording is None and changes(run, wanted):
-        now.run = branched(run, wanted) if _same_text(run, wanted) else _fresh(wanted)
-        now.message = ""
+    if follows(run, wanted) and changes(run, wanted):
+        now.run, now.message = _turned(run, wanted), ""
     return now.run
+
+
+def follows(run: Run, wanted: Wanted) -> bool:
+    """Whether the run is a live one of the pair that is wanted: its settings change with the controls."""
+    return run.recording is None and run.pair_id == wanted.pair_id
 
 
 def bare() -> bool:
@@ -116,7 +122,7 @@ def settle() -> None:
 
 
 def _opening(wanted: Wanted) -> Run:
-    """The recording with the settings in the address, else the one for its rule, else the first."""
+    """The recording that shows the rule asked for, else the first one, else an empty live run."""
     found = recordings.for_rule(str(wanted.settings["rule"])) or recordings.first()
     return _recorded(found) if found is not None else _fresh(wanted)
 
@@ -164,9 +170,21 @@ def branched(run: Run, wanted: Wanted) -> Run:
     )
 
 
-def _same_text(run: Run, wanted: Wanted) -> bool:
+def _turned(run: Run, wanted: Wanted) -> Run:
+    """The run as the controls want it: from the cursor on, or from the start where prompt or pair are others."""
+    return branched(run, wanted) if same_text(run, wanted) else _fresh(wanted)
+
+
+def same_text(run: Run, wanted: Wanted) -> bool:
+    """Whether the text so far can be kept: the same prompt, read by the same pair."""
     # Until an own text is written there is nothing to turn to.
     return wanted.prompt in (run.prompt, "") and run.pair_id == wanted.pair_id
+
+
+def pair_id() -> str:
+    """The pair that this page needs next."""
+    now = state()
+    return (now.ahead or now.run).pair_id
 
 
 def changes(run: Run, wanted: Wanted) -> list[str]:
@@ -225,7 +243,7 @@ def move(index: int, *, story: bool) -> None:
     if len(timeline):
         event = timeline.events[min(max(index, 0), len(timeline) - 1)]
         now.run = replace(now.run, event=event, picked=None)
-    now.message, now.goal = "", None
+    now.message, now.goal, now.ahead = "", None, None
 
 
 def moment(*, story: bool) -> int:
@@ -278,17 +296,16 @@ def _valid_pick(run: Run, picked: object) -> tuple[int, int | None] | None:
 
 
 def go_live(wanted: Wanted) -> None:
-    """Go on from the cursor with these settings, or start over where the text is another; then decode a round."""
+    """Go on from the cursor with these settings, or start over where the text is another, with the next round."""
     now = state()
-    now.run = branched(now.run, wanted) if _same_text(now.run, wanted) else _fresh(wanted)
-    now.goal, now.message = "step", ""
+    now.ahead, now.goal, now.message = _turned(now.run, wanted), "step", ""
 
 
 def start_live(wanted: Wanted) -> None:
-    """A new run with these settings; then decode a round."""
+    """A new run with these settings, with its first round."""
     now = state()
     wanted = replace(wanted, prompt=wanted.prompt or now.run.prompt)
-    now.run, now.goal, now.message = _fresh(wanted), "step", ""
+    now.ahead, now.goal, now.message = _fresh(wanted), "step", ""
 
 
 def open_recording(name: str) -> None:
@@ -297,7 +314,7 @@ def open_recording(name: str) -> None:
     if found is not None:
         controls.show(found)
         now = state()
-        now.run, now.goal, now.message, now.playing = _recorded(found), None, "", False
+        now.run, now.goal, now.ahead, now.message, now.playing = _recorded(found), None, None, "", False
 
 
 def twin_fits(run: Run) -> bool:

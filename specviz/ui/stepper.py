@@ -7,7 +7,6 @@ the cursor, or asks for one round, and reruns the stage only.
 from __future__ import annotations
 
 import logging
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +20,7 @@ from specviz.trace import Round, Trace
 from specviz.ui import components, controls, recordings, session, words
 from specviz.ui.controls import Wanted
 from specviz.ui.engine import engine, lengthened, twin_engine
-from specviz.ui.loader import loader, preloads
+from specviz.ui.loader import Status, loader, preloads
 from specviz.ui.pool import device_pool
 from specviz.ui.session import Goal, Run
 
@@ -226,11 +225,9 @@ def _work(wanted: Wanted, story: bool, slot: Any) -> None:
     now = session.state()
     if now.goal is None and not now.twin_wanted:
         return
-    run = now.run
-    status = loader().status(run.pair_id)
-    pair = loader().pair(run.pair_id)
+    pair = loader().pair(session.pair_id())
     if pair is None:
-        _hold(status.state, status.message, run)
+        _hold(loader().status(session.pair_id()))
         return
     try:
         if now.goal is not None:
@@ -244,26 +241,26 @@ def _work(wanted: Wanted, story: bool, slot: Any) -> None:
         memory = isinstance(error, MemoryError) or "OutOfMemory" in type(error).__name__
         now.message = words.MESSAGES["memory"] if memory else words.MESSAGES["step"].format(reason=type(error).__name__)
     finally:
-        now.goal, now.twin_wanted = None, False
+        now.goal, now.ahead, now.twin_wanted = None, None, False
 
 
-def _hold(state: str, reason: str, run: Run) -> None:
-    """The models are not ready: say so, and let them come."""
+def _hold(status: Status) -> None:
+    """The models are not ready: say so, and let them come. What is shown stays."""
     now = session.state()
-    if state == "failed":
-        now.goal, now.message = None, words.MESSAGES["failed"].format(reason=reason)
-    elif state == "absent":
-        now.goal, now.message = None, words.MESSAGES["absent"]
-    else:
-        now.message = words.MESSAGES["held"]
-        if state == "idle":
-            loader().start(run.pair_id)
-            st.rerun()  # so that the badges begin to watch it
+    if status.state in ("failed", "absent"):
+        now.message = words.MESSAGES[status.state].format(reason=status.message)
+        now.goal, now.ahead, now.twin_wanted = None, None, False
+        return
+    now.message = words.MESSAGES["held"]
+    if status.state == "idle":
+        loader().start(session.pair_id())
+        st.rerun()  # so that the badges begin to watch it
 
 
 def _decode(pair: Any, wanted: Wanted, story: bool, slot: Any) -> None:
     now = session.state()
-    run = now.run if now.run.recording is None else session.branched(now.run, wanted)
+    before = now.run
+    run = now.ahead or (before if before.recording is None else session.branched(before, wanted))
     if not run.prompt:
         now.message = words.MESSAGES["own"]
         return
@@ -271,17 +268,13 @@ def _decode(pair: Any, wanted: Wanted, story: bool, slot: Any) -> None:
     if finish is not None:
         now.message, now.playing = words.MESSAGES[finish].format(length=run.length), False
         return
-    before = now.run
     with device_pool().turn(lambda ahead: slot.caption(words.MESSAGES["waiting"].format(before=ahead))):
-        started = time.perf_counter()
         trace = engine().step(pair, run.trace, run.prompt, run.settings, run.length)
-        _log.info("a round took %.3f s", time.perf_counter() - started)
     if now.run is not before:  # the visitor has turned to something else meanwhile
         return
-    first = len(run.trace.rounds)
-    view_events = Timeline(trace, story=story)
-    end = view_events.starts[first + 1] - 1 if now.goal == "round" else view_events.starts[first]
-    now.run, now.message = replace(run, trace=trace, event=view_events.events[end], picked=None), ""
+    new, timeline = len(run.trace.rounds), Timeline(trace, story=story)
+    there = timeline.starts[new + 1] - 1 if now.goal == "round" else timeline.starts[new]
+    now.run, now.message = replace(run, trace=trace, event=timeline.events[there], picked=None), ""
 
 
 def _decode_twin(pair: Any, slot: Any) -> None:

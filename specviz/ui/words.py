@@ -100,10 +100,12 @@ BUTTONS = {
 
 OFFER = {
     "changed": "This is a recorded run with other settings. Changed: {changes}.",
+    "pair": "This run was decoded by another pair. Changed: {changes}.",
     "continue": "Continue live from here",
     "start": "Start a live run",
     "open": "Open the recorded run: {name}",
     "keep": "Keep the recording",
+    "keep_live": "Keep this run",
     "twin": "Let the target write it alone",
 }
 RECORDINGS = {"sampling": "Sampling", "greedy": "Greedy", "gumbel": "Gumbel"}
@@ -125,7 +127,7 @@ MESSAGES = {
     "stop": "The text ended with its stop token. Restart to look at it again, or change seed or prompt for another.",
     "context": "The models’ context is full: nothing can be added. Change the prompt for a new run.",
     "length": "All {length} tokens are written. Raise the length to go on.",
-    "absent": "The recording ends here. To go on, fetch the embedded pair first.",
+    "absent": "This needs the models, and they are not on this machine. Fetch the embedded pair first.",
     "held": "The models are loading; this goes on by itself when they are ready.",
     "failed": "The models could not be loaded: {reason}",
     "waiting": "Waiting for the models: {before} before you.",
