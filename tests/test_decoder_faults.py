@@ -139,6 +139,15 @@ def test_a_stop_token_that_the_target_rejects_ends_nothing() -> None:
     assert (trace.text_ids, trace.finish) == ((4, 7, 3, 9), "length")
 
 
+def test_a_draft_behind_a_kept_stop_token_is_not_judged_even_where_the_target_disagrees() -> None:
+    pair = TablePair(scripted(after_one(4, 2, 5), 10), scripted(after_one(4, 2, 9), 10), vocab_size=10, stop_ids=(2,))
+    for rule in RULES:
+        trace = decode(pair, 8, "a", rule=rule, gamma=3, temperature=0)
+        (round_,) = trace.rounds
+        assert (trace.text_ids, fates(round_), round_.closing) == ((4, 2), ["kept", "kept", "unjudged"], None)
+        assert tally(trace.rounds).tested_rate == 1
+
+
 def test_a_correction_or_a_bonus_may_stop_too() -> None:
     corrected = TablePair(scripted(after_one(2), 10), scripted(after_one(3), 10), vocab_size=10, stop_ids=(2,))
     trace = decode(corrected, 8, "a", rule="greedy", gamma=2)

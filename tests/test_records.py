@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from specviz.noise import gumbel
 from specviz.rules import RULES
 from specviz.trace import LISTED, Closing, Draft, Round, Row, Trace, dump, load, tally
 from tests.decoding_runs import begin, decode, finish
@@ -44,31 +45,37 @@ PAIRS = {
 
 
 @st.composite
-def runs(draw: st.DrawFn) -> tuple[int, Trace]:
-    """Sizes of a vocabulary and whole runs over it, under all kinds of settings."""
-    rule = draw(st.sampled_from(list(RULES)))
-    temperatures = st.just(0.0) if rule == "greedy" else st.sampled_from([0.0, 1e-3, 0.5, 1.0, 3.0])
-    pair = PAIRS[draw(st.sampled_from(list(PAIRS)))]
+def runs(draw: st.DrawFn, rule: str) -> tuple[int, Trace]:
+    """Sizes of a vocabulary and whole runs over it, under all kinds of settings; most of them draft."""
+
+    def some(*values: Any) -> Any:
+        return draw(st.sampled_from(values))
+
+    def temperature() -> float:
+        return 0.0 if rule == "greedy" else some(1.0, 3.0, 0.5, 1e-3, 0.0)
+
+    pair = PAIRS[some(*PAIRS)]
     pair.made.clear()
     return pair.vocab_size, decode(
         pair,
-        draw(st.integers(1, 12)),
-        draw(st.sampled_from(["a", "bca", "abcabc"])),
+        some(12, 9, 7, 3, 2, 1),
+        some("a", "bca", "abcabc"),
         rule=rule,
-        gamma=draw(st.integers(0, 6)),
-        temperature=draw(temperatures),
-        drafter_temperature=draw(temperatures),
-        top_k=draw(st.sampled_from([0, 0, 1, 3, 20])),
-        top_p=draw(st.sampled_from([1.0, 1.0, 0.9, 0.3])),
+        gamma=some(4, 6, 2, 1, 5, 3, 0),
+        temperature=temperature(),
+        drafter_temperature=temperature(),
+        top_k=some(0, 0, 20, 3, 1),
+        top_p=some(1.0, 1.0, 0.9, 0.3),
         seed=draw(st.integers(-(2**63), 2**63 - 1)),
-        drafter=draw(st.sampled_from(["model", "model", "target", "ngram", "none"])),
+        drafter=some("model", "model", "model", "target", "ngram", "none"),
     )
 
 
-@settings(max_examples=80)
-@given(runs())
-def test_a_run_keeps_its_promises(run: tuple[int, Trace]) -> None:
-    vocab_size, trace = run
+@pytest.mark.parametrize("rule", RULES)
+@settings(max_examples=30)
+@given(data=st.data())
+def test_a_run_keeps_its_promises(rule: str, data: st.DataObject) -> None:
+    vocab_size, trace = data.draw(runs(rule))
     assert load(dump(trace)) == trace
     for index, round_ in enumerate(trace.rounds):
         last = index == len(trace.rounds) - 1
@@ -253,13 +260,25 @@ def rate_of_equal_winners(p: np.ndarray, q: np.ndarray) -> float:
 
 @pytest.mark.parametrize("rule", RULES)
 def test_shared_noise_is_listed_where_there_is_some(rule: str) -> None:
-    tokens = [
-        token
-        for round_ in decode(PAIRS["other drafter"], rule=rule).rounds
-        for row in round_.rows()
-        for token in row.tokens
-    ]
+    trace = decode(PAIRS["other drafter"], rule=rule)
+    tokens = [token for round_ in trace.rounds for row in round_.rows() for token in row.tokens]
     assert all((token.noise is not None) == (rule == "gumbel_coupling") for token in tokens)
+
+
+def test_the_winners_of_both_races_are_listed_even_where_nobody_judged() -> None:
+    """Hot, so that a winner is often none of the likeliest tokens."""
+    trace = decode(PAIRS["other drafter"], rule="gumbel_coupling", temperature=6.0, seed=3)
+    unlikely = 0
+    for round_ in trace.rounds:
+        text = [*trace.header.prompt_ids, *trace.text_ids][: round_.position]
+        for place, draft in enumerate(round_.drafts):
+            logits = np.array(TARGET([*text, *(before.id for before in round_.drafts[:place])]))
+            winner = int(np.argmax(logits / 6.0 + gumbel(3, round_.position + place, VOCAB)))
+            assert draft.row is not None
+            assert draft.row.token(winner) is not None
+            assert draft.row.token(draft.id) is not None
+            unlikely += draft.fate == "unjudged" and winner not in np.argsort(logits)[-LISTED:]
+    assert unlikely
 
 
 def test_under_block_verification_a_later_draft_may_carry_an_earlier_one() -> None:
@@ -307,6 +326,21 @@ def test_logits_and_their_normalisers_are_the_laws_before_any_temperature(temper
         assert before == pytest.approx(target[token.id], abs=1e-6)
         before = math.exp((token.drafter_logit or 0) - (row.drafter_log_normaliser or 0))
         assert before == pytest.approx(drafter[token.id], abs=1e-6)
+
+
+def test_filters_apply_to_both_laws_and_to_every_row() -> None:
+    target, drafter = [2, 2.4, 2.8, 1, 0.6, 0.2, 0, -0.4], [3, 2.6, 2.2, 1, 0.6, 0.2, 0, -0.4]
+    pair = TablePair(lambda ids: target, lambda ids: drafter, 8)
+    p = [0.211982721, 0.316241058, 0.471776221, 0, 0, 0, 0, 0]
+    q = [0.471776221, 0.316241058, 0.211982721, 0, 0, 0, 0, 0]
+    rows = [row for round_ in decode(pair, 12, gamma=2, top_k=3).rounds for row in round_.rows()]
+    assert {row.tv is None for row in rows} == {True, False}
+    for row in rows:
+        tokens = sorted(row.tokens, key=lambda token: token.id)
+        assert [token.p for token in tokens] == pytest.approx(p, abs=1e-7)
+        if row.tv is not None:
+            assert [token.q for token in tokens] == pytest.approx(q, abs=1e-7)
+            assert row.expected_accept == pytest.approx(0.7402065, abs=1e-7)
 
 
 def test_a_copied_draft_has_no_logits_and_a_full_lane() -> None:
