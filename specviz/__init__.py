@@ -1,5 +1,6 @@
 """See speculative decoding: a drafter and a target run for real, every round becomes a record, every picture is drawn
-from records."""
+from records.
+"""
 
 import os
 
