@@ -43,12 +43,12 @@ class Recipe:
     """
 
     steps: int = 20_000
-    sequences: int = 3
+    sequences: int = 4
     learning_rate: float = 1e-3
     warmup: int = 100
-    weight_decay: float = 0.01
+    weight_decay: float = 0.1
     clip: float = 1.0
-    tv_from: float = 0.6
+    tv_from: float = 0.5
     tv_weight: float = 0.7
     source_layers: tuple[int, ...] = (0, 29)
     seed: int = 0
