@@ -612,13 +612,46 @@ def altered(trace: Trace, index: int, lead: float) -> Trace:
     return Trace(trace.header, tuple(rounds))
 
 
-@pytest.mark.parametrize(("lead", "agree", "called"), [(1e-4, True, "near tie"), (1.0, False, "report")])
+@pytest.mark.parametrize(
+    ("lead", "agree", "called"), [(0.0, True, "near tie"), (1e-4, True, "near tie"), (1.0, False, "report")]
+)
 def test_a_difference_is_located_and_called_by_its_name(lead: float, agree: bool, called: str) -> None:
     trace = make_trace("greedy")
     found, said = twin.compare(trace, altered(make_trace("greedy", gamma=0), 9, lead), Texts.of(trace))
     assert found == agree
     assert called in sentences.plain(said)
     assert "9 tokens" in sentences.plain(said)
+
+
+@pytest.mark.parametrize("rule", ["speculative_sampling", "token_match", "gumbel_coupling", "block_verification"])
+def test_at_temperature_zero_every_rule_promises_the_text(rule: str) -> None:
+    trace = make_trace("greedy")
+    calm = [
+        dataclasses.replace(r, settings={**(r.settings or {}), "rule": rule, "temperature": 0.0}) for r in trace.rounds
+    ]
+    run = Trace(trace.header, tuple(calm))
+    for lead, called in ((0.0, "near tie"), (1.0, "report")):
+        _, said = twin.compare(run, altered(make_trace("greedy", gamma=0), 9, lead), Texts.of(trace))
+        assert called in sentences.plain(said)
+
+
+@pytest.mark.parametrize(("behind", "called"), [(1e-5, "near tie"), (0.5, "report")])
+def test_under_gumbel_coupling_the_race_decides_what_a_near_tie_is(behind: float, called: str) -> None:
+    trace, alone = make_trace("gumbel_coupling"), make_trace("gumbel_coupling", gamma=0, seed=8)
+    apart = twin.first_difference(trace, alone)
+    assert apart is not None
+    rounds = list(alone.rounds)
+    closing = rounds[apart].closing
+    assert closing is not None
+    assert closing.row is not None
+    raced = (
+        Token(trace.text_ids[apart], "61", p=0.3, noise=1.0),
+        Token(alone.text_ids[apart], "62", p=0.3, noise=1.0 + behind),
+    )
+    row = dataclasses.replace(closing.row, tokens=raced, target_top2=((1, 9.0), (2, 1.0)))
+    rounds[apart] = dataclasses.replace(rounds[apart], closing=dataclasses.replace(closing, row=row))
+    _, said = twin.compare(trace, Trace(alone.header, tuple(rounds)), Texts.of(trace))
+    assert called in sentences.plain(said)
 
 
 def test_under_sampling_another_text_is_no_fault() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from specviz.figures.sentences import Spans, fill
 from specviz.figures.text import Texts
 from specviz.trace import Row, Trace, tally
@@ -10,7 +12,7 @@ SAME_TEXT = ("greedy", "gumbel_coupling", "token_match")
 """Rules under which the text itself survives the drafter; under the others only its law does."""
 
 NEAR_TIE = 1e-2
-"""Difference of the target's two largest logits below which rounding may decide between them."""
+"""Lead of one token over another, in logits (under Gumbel coupling: in log p + g), below which rounding may decide."""
 
 TEMPLATES = {
     "same": "[Same {tokens} tokens], {reads} reads instead of {alone}.",
@@ -29,7 +31,8 @@ def first_difference(trace: Trace, twin: Trace) -> int | None:
 def compare(trace: Trace, twin: Trace, texts: Texts) -> tuple[bool, Spans]:
     """Whether twin and run agree as their rule promises, and the sentence that says so."""
     ours = trace.rounds[-1].settings or {} if trace.rounds else {}
-    promised = ours.get("rule") in SAME_TEXT
+    # At temperature 0 nothing is left to chance, whatever the rule.
+    promised = ours.get("rule") in SAME_TEXT or ours.get("temperature") == 0
     tokens = min(len(trace.text_ids), len(twin.text_ids))
     apart = first_difference(trace, twin)
     fields: dict[str, object] = {
@@ -45,7 +48,9 @@ def compare(trace: Trace, twin: Trace, texts: Texts) -> tuple[bool, Spans]:
         return True, _say("law", fields)
     row = _row_at(twin, apart)
     lead, fields["top"] = _top_two(row, texts)
-    near = lead is not None and lead < NEAR_TIE and ours.get("rule") == "greedy"
+    if ours.get("temperature") != 0:
+        lead = _race(row, twin.text_ids[apart], trace.text_ids[apart])
+    near = lead is not None and lead < NEAR_TIE
     return near, _say("near tie" if near else "report", fields)
 
 
@@ -57,6 +62,17 @@ def _row_at(twin: Trace, index: int) -> Row | None:
     position = len(twin.header.prompt_ids) + index
     rows = (row for round_ in twin.rounds for row in round_.rows())
     return next((row for row in rows if row.position == position), None)
+
+
+def _race(row: Row | None, winner: int, other: int) -> float | None:
+    """By how much log p + g of one token leads that of another; None where the rule runs no race or a token is not
+    listed."""
+    scores = []
+    for token in (row.token(winner), row.token(other)) if row is not None else ():
+        if token is None or token.noise is None or not token.p:
+            return None
+        scores.append(math.log(token.p) + token.noise)
+    return abs(scores[0] - scores[1]) if scores else None
 
 
 def _top_two(row: Row | None, texts: Texts) -> tuple[float | None, str]:
