@@ -43,11 +43,11 @@ def told_apart(*values: float | None) -> tuple[str, ...]:
 
 
 def odds(chance: float, beside: float | None = None) -> str:
-    """ "24 in 100"; in 1,000 or more where 100 is too coarse to tell it from 0, from 1 or from ``beside``."""
+    """ "24 in 100"; in 1,000 or more where 100 is too coarse: off by a seventh, or not to be told from ``beside``."""
     for out_of in (100, 1_000, 10_000, 100_000, 1_000_000):
         hits = round(chance * out_of)
-        exact = chance in (0.0, 1.0)
-        if (exact or 0 < hits < out_of) and (beside is None or beside == chance or hits != round(beside * out_of)):
+        near = abs(hits / out_of - chance) <= min(chance, 1 - chance) / 7
+        if near and (beside is None or beside == chance or hits != round(beside * out_of)):
             return f"{hits:,} in {out_of:,}"
     return f"under 1 in {out_of:,}" if chance < 0.5 else f"over {out_of - 1:,} in {out_of:,}"
 

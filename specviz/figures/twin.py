@@ -15,9 +15,9 @@ NEAR_TIE = 1e-2
 """Lead of one token over another, in logits (under Gumbel coupling: in log p + g), below which rounding may decide."""
 
 TEMPLATES = {
-    "same": "[Same {tokens} tokens], {reads} reads instead of {alone}.",
-    "law": "[Another text, the same law]: {reads} reads for {tokens} tokens; the target alone needs {alone}.",
-    "lucky": "[Same {tokens} tokens, by luck]: only the law is promised. {reads} reads instead of {alone}.",
+    "same": "[Same {tokens} tokens], {reads} instead of {alone}.",
+    "law": "[Another text, the same law]: {reads} for {counted}; the target alone needs {alone}.",
+    "lucky": "[Same {tokens} tokens, by luck]: only the law is promised. {reads} instead of {alone}.",
     "near tie": "[Same first {agree} tokens, then a near tie]: {top}. Rounding decides, not the rule.",
     "report": "[The texts part after {agree} tokens]: {top}. They should not; please report it.",
 }
@@ -37,8 +37,9 @@ def compare(trace: Trace, twin: Trace, texts: Texts) -> tuple[bool, Spans]:
     apart = first_difference(trace, twin)
     fields: dict[str, object] = {
         "tokens": tokens,
+        "counted": _counted(tokens, "token"),
         "agree": apart,
-        "reads": tally(trace.rounds).target_passes,
+        "reads": _counted(tally(trace.rounds).target_passes, "read"),
         "alone": tokens,
         "top": "",
     }
@@ -52,6 +53,10 @@ def compare(trace: Trace, twin: Trace, texts: Texts) -> tuple[bool, Spans]:
         lead = _race(row, twin.text_ids[apart], trace.text_ids[apart])
     near = lead is not None and lead < NEAR_TIE
     return near, _say("near tie" if near else "report", fields)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _say(which: str, fields: dict[str, object]) -> Spans:

@@ -33,6 +33,9 @@ def heading(title: str, lead: str, run: Run) -> None:
         ticking = status.state == "loading" or (status.state == "idle" and preloads())
         st.fragment(_badges, key="badges", run_every=TICK_S if ticking else None)(run, pair_id, status.state)
     st.markdown(lead)
+    typical = recordings.typical_alpha() if run.recording == recordings.PICKED else None
+    if typical is not None:
+        st.caption(words.PICKED.format(alpha=typical))
     if status.state in ("absent", "failed") or (status.state == "loading" and status.fraction is not None):
         st.fragment(_fetching, key="fetching", run_every=TICK_S if status.state == "loading" else None)(pair_id)
 

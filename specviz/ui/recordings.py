@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,8 @@ from specviz.trace import Trace
 FOLDER = Path(specviz.__file__).parents[1] / "assets" / "traces"
 RULES = {"speculative_sampling": "sampling", "greedy": "greedy", "gumbel_coupling": "gumbel"}
 """Which recording shows which rule; the first one opens the page."""
+PICKED = "sampling"
+"""The recording whose seed was chosen for what its first rounds show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,16 @@ def for_rule(rule: str) -> Recording | None:
 def first() -> Recording | None:
     """The recording that opens the page."""
     return next((found for found in map(recording, RULES.values()) if found is not None), None)
+
+
+@st.cache_resource(show_spinner=False)
+def typical_alpha() -> float | None:
+    """The embedded pair's mean sum min(p, q) over the held-out prompts, from its drafter's card."""
+    try:
+        card = json.loads((FOLDER.parent / "drafter" / "card.json").read_text(encoding="utf-8"))
+        return float(card["held_out"]["all"]["alpha"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 @st.cache_resource(show_spinner=False, max_entries=16)

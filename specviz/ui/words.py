@@ -8,6 +8,11 @@ LEAD = (
     "A small drafter guesses a few tokens; one read of the big target judges them all. The text stays the target’s own."
 )
 
+PICKED = (
+    "A recorded run, picked because its first rounds show every fate. "
+    "Over 40 other prompts this pair shares {alpha:.2f} of its probability (recorded)."
+)
+
 STRIP = {
     "prompt": "The prompt: given, not judged.",
     "empty": "Nothing is written yet. Press Step: the drafter guesses, the target judges.",
