@@ -278,9 +278,9 @@ def test_a_refused_run_leaves_the_file_that_was_there(decode: Call, tmp_path: Pa
     assert out.read_text() == "precious"
 
 
-def test_a_folder_without_a_model_exits_1_and_says_so(specviz: Call, tmp_path: Path) -> None:
+def test_a_folder_without_a_model_exits_2_and_says_so(specviz: Call, tmp_path: Path) -> None:
     said = specviz("decode", "--prompt", "a", "--target", str(tmp_path))
-    assert (said.status, said.out) == (1, "")
+    assert (said.status, said.out) == (2, "")
     assert f"the folder {tmp_path} holds no model that can be read" in said.last_line
 
 

@@ -585,9 +585,27 @@ def test_story_shows_tokens_per_read_only() -> None:
     assert [measure.name for measure in tallies.layout(make_trace().rounds, story=True).measures] == ["tokens per read"]
 
 
-def test_block_verification_has_no_band_and_says_why() -> None:
-    lines = tallies.layout(make_trace("block_verification").rounds).lines
-    assert tallies.NO_EXPECTATION["block_verification"] in lines
+def settled(trace: Trace, **settings: Any) -> list[Round]:
+    return [dataclasses.replace(r, settings={**(r.settings or {}), **settings}) for r in trace.rounds]
+
+
+def test_what_cannot_be_expected_is_said_of_its_own_rounds_only() -> None:
+    block = list(make_trace("block_verification").rounds)
+    sampling = settled(make_trace(), temperature=1.0, drafter_temperature=1.0)
+    greedy = settled(make_trace("greedy"), temperature=0.0, drafter_temperature=0.0)
+    assert tallies.BLOCK in tallies.layout(block).lines
+    assert tallies.CERTAIN in tallies.layout(greedy).lines
+    for mixed in (sampling + greedy, sampling + block):
+        expectation = tallies.layout(mixed).lines[0]
+        assert expectation.startswith("Kept so far")
+        assert (tallies.BLOCK_LEFT_OUT in expectation) == (block[0] in mixed)
+
+
+def test_at_temperature_zero_nothing_is_left_to_chance_under_any_rule() -> None:
+    calm = settled(make_trace(), temperature=0.0, drafter_temperature=0.0)
+    assert tallies.CERTAIN in tallies.layout(calm).lines
+    drawn = settled(make_trace(), temperature=0.0, drafter_temperature=1.0)
+    assert tallies.CERTAIN not in tallies.layout(drawn).lines
 
 
 def test_a_twin_with_the_same_text_counts_the_reads_saved() -> None:

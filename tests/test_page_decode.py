@@ -482,6 +482,47 @@ def test_a_step_that_fails_keeps_the_run_and_says_what_to_do(
     assert page.message == ""
 
 
+def test_playing_stops_where_a_step_fails(live: Callable[..., Page], monkeypatch: pytest.MonkeyPatch) -> None:
+    from specviz.decoding.decoder import Decoder
+
+    page = live().press("round")
+
+    def fail(self: Decoder) -> None:
+        raise RuntimeError("**no**")
+
+    monkeypatch.setattr(Decoder, "step", fail)
+    page.press("play")
+    decode = page.test.session_state.decode
+    assert not decode.playing
+    assert "RuntimeError" in decode.message
+
+
+def test_a_request_that_overtakes_a_running_one_is_not_lost(
+    live: Callable[..., Page], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from specviz.decoding.decoder import Decoder
+
+    page = live().press("round")
+    whole = Decoder.step
+
+    def overtaken(self: Decoder) -> Any:
+        monkeypatch.setattr(Decoder, "step", whole)
+        # What the callback of a second press does, in the script that follows, while this one is in its step.
+        decode = page.test.session_state.decode
+        decode.goal, decode.request = "round", decode.request + 1
+        return whole(self)
+
+    monkeypatch.setattr(Decoder, "step", overtaken)
+    page.press("round")
+    page.test.run()
+    assert len(page.rounds) == 3
+    assert page.test.session_state.decode.goal is None
+
+
+def test_a_reason_is_quoted_as_it_stands() -> None:
+    assert words.literal("**b** $x$ [l](http://x) `c` <i>") == (r"\*\*b\*\* \$x\$ \[l\]\(http\://x\) \`c\` \<i\>")
+
+
 def test_hostile_prompts_and_tokens_reach_the_page_as_plain_text(live: Callable[..., Page], pair: Any) -> None:
     pair.tokenizer.bytes = lambda token_id: b"<script>alert(1)</script>![](x)$y$"  # type: ignore[method-assign]
     page = live()

@@ -13,7 +13,7 @@ from specviz.decoding.decoder import Decoder
 from specviz.decoding.settings import DrafterKind, Settings
 from specviz.models import catalogue
 from specviz.models.catalogue import PairSpec
-from specviz.models.loading import load_pair
+from specviz.models.loading import LoadError, load_pair
 from specviz.rules import RULES
 
 
@@ -56,14 +56,19 @@ def run(args: argparse.Namespace) -> int:
         seed=args.seed,
         drafter=drafter,
     )
-    # Everything that can be refused is refused before the weights are read.
+    # What can be refused without the tokenizer is refused before the weights are read.
     if not args.prompt.strip():
         raise ValueError(f"--prompt must not be empty, got {args.prompt!r}")
     if not isinstance(args.max_new_tokens, int) or args.max_new_tokens < 1:
         raise ValueError(f"--max-new-tokens must be a whole number from 1, got {args.max_new_tokens!r}")
     if args.out is not None:
         _check_writable(args.out)
-    pair = load_pair(spec, device=args.device, progress=tell, download=args.download)
+    try:
+        pair = load_pair(spec, device=args.device, progress=tell, download=args.download)
+    except LoadError as error:
+        if args.target:  # named on the command line: what is wrong is an option
+            raise ValueError(str(error)) from error
+        raise
     decoder = Decoder.start(pair, args.prompt, settings, args.max_new_tokens, raw=args.raw)
     while not decoder.finished:
         decoder.step()

@@ -22,10 +22,9 @@ NAMES = {
 TOO_FEW = "too few to say"
 NOTHING = "Nothing is counted yet: the first round is not over."
 EXPECTED = "Kept so far {kept}; the rule expects {expected} ± {band} from these places."
-NO_EXPECTATION = {
-    "greedy": "Nothing is left to chance, so there is no band.",
-    "block_verification": "Block verification expects nothing place by place: what a coin decides hangs on the others.",
-}
+CERTAIN = "Nothing is left to chance, so there is no band."
+BLOCK = "Block verification expects nothing place by place: what a coin decides hangs on the others."
+BLOCK_LEFT_OUT = "Rounds under block verification are left out: it expects nothing place by place."
 WASTED = "{reads} drafter reads went into drafts that were rejected or never judged."
 
 
@@ -88,15 +87,26 @@ def _measure(key: str, value: float | None, fraction: str, few: bool) -> Measure
 
 
 def _expectation(rounds: Sequence[Round]) -> str | None:
-    rules = {(round_.settings or {}).get("rule") for round_ in rounds}
-    for rule, sentence in NO_EXPECTATION.items():
-        if rule in rules:
-            return sentence
-    counts = tally(rounds)
+    drafted = [round_ for round_ in rounds if round_.drafts]
+    if not drafted:
+        return None
+    if all(map(_certain, drafted)):
+        return CERTAIN
+    told = [round_ for round_ in drafted if (round_.settings or {}).get("rule") != "block_verification"]
+    if not told:
+        return BLOCK
+    counts = tally(told)
     if counts.expected_kept is None or counts.expected_kept_variance is None:
         return None
     band = 2.0 * math.sqrt(counts.expected_kept_variance)
-    return EXPECTED.format(kept=counts.kept, expected=f"{counts.expected_kept:.1f}", band=f"{band:.1f}")
+    sentence = EXPECTED.format(kept=counts.kept, expected=f"{counts.expected_kept:.1f}", band=f"{band:.1f}")
+    return sentence if len(told) == len(drafted) else f"{sentence} {BLOCK_LEFT_OUT}"
+
+
+def _certain(round_: Round) -> bool:
+    """Whether neither model drew anything: both at temperature 0, under whatever rule."""
+    settings = round_.settings or {}
+    return settings.get("temperature") == 0 and settings.get("drafter_temperature") == 0
 
 
 def _wasted(rounds: Sequence[Round]) -> str | None:

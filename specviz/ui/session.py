@@ -72,6 +72,8 @@ class Decode:
     playing: bool = False
     goal: Goal | None = None
     """What a model is still to do."""
+    request: int = 0
+    """Counts what was asked of a model: a script that an impatient press overtook leaves the newer request alone."""
     ahead: Run | None = None
     """The run that takes this one's place as soon as a model has decoded its next round, and not before."""
     twin_wanted: bool = False
@@ -261,7 +263,7 @@ def step(goal: Goal, *, story: bool) -> bool:
     if len(timeline) and there is not None and there < len(timeline):
         move(there, story=story)
         return False
-    now.message, now.goal = "", goal
+    _ask(goal, now.ahead)
     return True
 
 
@@ -297,15 +299,19 @@ def _valid_pick(run: Run, picked: object) -> tuple[int, int | None] | None:
 
 def go_live(wanted: Wanted) -> None:
     """Go on from the cursor with these settings, or start over where the text is another, with the next round."""
-    now = state()
-    now.ahead, now.goal, now.message = _turned(now.run, wanted), "step", ""
+    _ask("step", _turned(state().run, wanted))
 
 
 def start_live(wanted: Wanted) -> None:
     """A new run with these settings, with its first round."""
+    _ask("step", _fresh(replace(wanted, prompt=wanted.prompt or state().run.prompt)))
+
+
+def _ask(goal: Goal, ahead: Run | None) -> None:
+    """Have a model do ``goal`` for the run ``ahead``, or for the one on the screen."""
     now = state()
-    wanted = replace(wanted, prompt=wanted.prompt or now.run.prompt)
-    now.ahead, now.goal, now.message = _fresh(wanted), "step", ""
+    now.goal, now.ahead, now.message = goal, ahead, ""
+    now.request += 1
 
 
 def open_recording(name: str) -> None:

@@ -221,60 +221,70 @@ def _twin(run: Run, complete: int) -> Spans:
 
 
 def _work(wanted: Wanted, story: bool, slot: Any) -> None:
-    """Do what was asked for, if a model is needed for it and ready. One round at most."""
+    """Do what was asked for, if a model is needed for it and ready: one round at most, and the twin."""
     now = session.state()
-    if now.goal is None and not now.twin_wanted:
+    goal, request = now.goal, now.request
+    if goal is None and not now.twin_wanted:
         return
     pair = loader().pair(session.pair_id())
     if pair is None:
         _hold(loader().status(session.pair_id()))
         return
     try:
-        if now.goal is not None:
-            _decode(pair, wanted, story, slot)
-        else:
+        if goal is not None:
+            _decode(pair, goal, wanted, story, slot)
+        if now.twin_wanted:
             _decode_twin(pair, slot)
+            now.twin_wanted = False
     except ValueError as error:
-        now.message = words.MESSAGES["refused"].format(reason=error)
+        _give_up(words.MESSAGES["refused"].format(reason=words.literal(str(error))))
     except Exception as error:
         _log.exception("a step failed")
         memory = isinstance(error, MemoryError) or "OutOfMemory" in type(error).__name__
-        now.message = words.MESSAGES["memory"] if memory else words.MESSAGES["step"].format(reason=type(error).__name__)
+        _give_up(words.MESSAGES["memory" if memory else "step"].format(reason=type(error).__name__))
     finally:
-        now.goal, now.ahead, now.twin_wanted = None, None, False
+        if now.request == request:
+            now.goal, now.ahead = None, None
+
+
+def _give_up(message: str) -> None:
+    """Say why nothing comes, and stop asking for it. What is shown stays."""
+    now = session.state()
+    now.message, now.playing = message, False
+    now.goal, now.ahead, now.twin_wanted = None, None, False
 
 
 def _hold(status: Status) -> None:
     """The models are not ready: say so, and let them come. What is shown stays."""
-    now = session.state()
     if status.state in ("failed", "absent"):
-        now.message = words.MESSAGES[status.state].format(reason=status.message)
-        now.goal, now.ahead, now.twin_wanted = None, None, False
+        _give_up(words.MESSAGES[status.state].format(reason=words.literal(status.message)))
         return
-    now.message = words.MESSAGES["held"]
+    session.state().message = words.MESSAGES["held"]
     if status.state == "idle":
         loader().start(session.pair_id())
         st.rerun()  # so that the badges begin to watch it
 
 
-def _decode(pair: Any, wanted: Wanted, story: bool, slot: Any) -> None:
+def _decode(pair: Any, goal: Goal, wanted: Wanted, story: bool, slot: Any) -> None:
     now = session.state()
-    before = now.run
-    run = now.ahead or (before if before.recording is None else session.branched(before, wanted))
-    if not run.prompt:
-        now.message = words.MESSAGES["own"]
-        return
-    finish = run.trace.finish or ("length" if len(run.trace.text_ids) >= run.length else None)
-    if finish is not None:
-        now.message, now.playing = words.MESSAGES[finish].format(length=run.length), False
-        return
     with device_pool().turn(lambda ahead: slot.caption(words.MESSAGES["waiting"].format(before=ahead))):
+        before = now.run  # an overtaken script may have added a round while this one waited
+        run = now.ahead or (before if before.recording is None else session.branched(before, wanted))
+        if not run.prompt:
+            _give_up(words.MESSAGES["own"])
+            return
+        finish = run.trace.finish or ("length" if len(run.trace.text_ids) >= run.length else None)
+        if finish is not None:
+            _give_up(words.MESSAGES[finish].format(length=run.length))
+            return
         trace = engine().step(pair, run.trace, run.prompt, run.settings, run.length)
-    if now.run is not before:  # the visitor has turned to something else meanwhile
-        return
-    new, timeline = len(run.trace.rounds), Timeline(trace, story=story)
-    there = timeline.starts[new + 1] - 1 if now.goal == "round" else timeline.starts[new]
-    now.run, now.message = replace(run, trace=trace, event=timeline.events[there], picked=None), ""
+        if now.run is not before:  # the visitor has turned to something else meanwhile
+            return
+        new, timeline = len(run.trace.rounds), Timeline(trace, story=story)
+        there = timeline.starts[new + 1] - 1 if goal == "round" else timeline.starts[new]
+        now.run, now.message = replace(run, trace=trace, event=timeline.events[there], picked=None), ""
+        if now.ahead is run:
+            now.ahead = None  # it is on the screen; what was asked for meanwhile goes on from there
 
 
 def _decode_twin(pair: Any, slot: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 LEAD = (
@@ -49,7 +50,7 @@ PRESETS = {
 }
 OWN = "own text"
 RECORDED = "recorded"
-OWN_LABEL = "Your text"
+OWN_LABEL = "Your text, up to 2,000 characters"
 OWN_PLACEHOLDER = "What should the models answer?"
 
 RULES = {
@@ -131,7 +132,7 @@ STATUS = {
 MESSAGES = {
     "stop": "The text ended with its stop token. Restart to look at it again, or change seed or prompt for another.",
     "context": "The models’ context is full: nothing can be added. Change the prompt for a new run.",
-    "length": "All {length} tokens are written. Raise the length to go on.",
+    "length": "The length of {length} tokens is reached. Raise it to go on.",
     "absent": "This needs the models, and they are not on this machine. Fetch the embedded pair first.",
     "held": "The models are loading; this goes on by itself when they are ready.",
     "failed": "The models could not be loaded: {reason}",
@@ -143,3 +144,8 @@ MESSAGES = {
     "refused": "This cannot be run: {reason}.",
     "pairs": "The list of pairs cannot be used: {reason}.",
 }
+
+
+def literal(reason: str) -> str:
+    """A reason as part of a message, which is read as Markdown: every sign of Markdown is taken as it stands."""
+    return re.sub(r"([\\`*_{}\[\]()<>#+\-!|~$:^=])", r"\\\1", reason)
