@@ -319,7 +319,19 @@ def test_under_block_verification_an_early_miss_is_carried_by_a_later_coin() -> 
         if "carried" in line.words
     ]
     assert carried
-    assert all("missed" in words for words in carried)
+    assert all("missed" in words or words.startswith("stays 0 in 100 alone") for words in carried)
+
+
+def test_a_draft_without_a_bar_never_has_a_coin_that_missed_it() -> None:
+    trace, seen = make_trace("block_verification", tokens=200), set()
+    for round_ in trace.rounds:
+        *_, closing = events.of_round(round_)
+        for line in coin.layout(round_, closing, Texts.of(trace)).lines:
+            if line.stays == 0:
+                assert line.words.startswith("stays 0 in 100")
+                assert ("carried" in line.words) == (line.standing == "kept")
+                seen.add(line.standing)
+    assert seen == {"kept", "rejected", "unjudged"}
 
 
 def test_under_block_verification_every_coin_is_shown_those_behind_the_cut_as_missed() -> None:
@@ -419,6 +431,38 @@ def test_the_others_row_has_tails_of_both_signs_without_losing_mass() -> None:
     assert panel.others.only_target == panel.others.only_drafter == pytest.approx(0.4)
     assert panel.together is not None
     assert panel.together.both == pytest.approx(0.6, abs=1e-9)
+
+
+def drafted(laws: list[tuple[float, float]]) -> place.Place:
+    """The place of a rejected draft where these (p, q) are the whole vocabulary."""
+    tokens = tuple(Token(id=i, bytes="61", p=p, q=q) for i, (p, q) in enumerate(laws))
+    tv = 1 - sum(min(law) for law in laws)
+    row = Row(position=1, tokens=tokens, rest=Rest(count=0, p=0.0, q=0.0, overlap=0.0), tv=tv)
+    draft = Draft(id=0, p=laws[0][0], q=laws[0][1], accept_prob=0.0, coin=0.5, fate="rejected", row=row)
+    round_ = Round(0, 1, {"rule": "speculative_sampling"}, (draft,), Closing(1, "correction"), (1,))
+    trace = Trace(Header(prompt_ids=(5,)), (round_,))
+    return place.layout(trace, round_, Event(0, "closing"), Texts({}), selected=0)
+
+
+def test_the_rounding_of_a_sum_is_not_written() -> None:
+    together = drafted([(0.3, 1.0), (0.7 - 1e-14, 0.0)]).table.rows[-1]
+    assert together[:4] == ("all together", "1", "1", "0.30")
+    close = drafted([(0.3, 1.0), (0.7 - 1e-9, 0.0)]).table.rows[-1]
+    assert close[1] != "1"
+
+
+def test_laws_with_nothing_in_common_share_exactly_nothing() -> None:
+    panel = drafted([(0.0, 1.0), (0.6, 0.0), (0.4, 0.0)])
+    assert panel.together is not None
+    assert (panel.together.both, panel.together.only_target, panel.together.only_drafter) == (0.0, 1.0, 1.0)
+    assert panel.shared == "0"
+    assert panel.note == place.NOTES["disjoint"]
+
+
+def test_every_formula_of_the_place_stands_on_a_line_of_its_own() -> None:
+    formula = drafted([(0.3, 1.0), (0.7, 0.0)]).formula
+    assert formula is not None
+    assert formula.splitlines() == ["α = Σ min(p, q) = 0.30", "TV = ½ Σ |p − q| = 0.70", "α + TV = 1"]
 
 
 def test_green_and_purple_are_p_and_green_and_orange_are_q() -> None:

@@ -26,6 +26,7 @@ WORDS = {
     "unjudged": "written to follow {gone}",
     "over": "behind the end of the text",
     "missed": "coin {coin} missed {chance}",
+    "lifted": "stays 0 in 100 alone, carried by place {carrier}",
     "carried": "coin {coin} missed {chance}, carried by place {carrier}",
     "agree": "agree {odds}",
     "first": "first choice of both",
@@ -143,6 +144,8 @@ def _words(round_: Round, place: int, standing: Standing, shown: bool, texts: Te
     if not shown:
         return WORDS["waiting"]
     if standing == "unjudged" and draft.coin is not None and draft.accept_prob is not None:
+        if draft.accept_prob == 0:
+            return WORDS["never"]
         chance, coin = numbers.told_apart(draft.accept_prob, draft.coin)
         return WORDS["missed"].format(coin=coin, chance=chance)
     if standing == "unjudged":
@@ -155,6 +158,8 @@ def _words(round_: Round, place: int, standing: Standing, shown: bool, texts: Te
             return "" if standing == "waiting" else WORDS["same" if standing == "kept" else "differs"]
         return WORDS["agree"].format(odds=numbers.odds(draft.accept_prob))
     if not _needs_coin(draft):
+        if standing == "kept" and draft.accept_prob == 0:
+            return WORDS["lifted"].format(carrier=round_.kept)
         return WORDS["sure" if draft.accept_prob >= 1 else "never"]
     if standing == "waiting" or draft.coin is None:
         return WORDS["stays"].format(odds=numbers.odds(draft.accept_prob))

@@ -19,6 +19,8 @@ from specviz.trace import Closing, Draft, Round, Row, Token, Trace
 
 ROWS = 7
 """Tokens shown besides the row of others."""
+ROUNDING = 10.0**-numbers.MOST_DIGITS
+"""A sum over the whole vocabulary that is this close to 0 or 1 is meant to be it."""
 
 TITLES = {
     "after": "After “{text}”: what each model wanted",
@@ -38,7 +40,7 @@ Names = dict[int, tuple[str, str]]
 """Of a token: the fate whose sign it wears, and a word."""
 
 FORMULAS = {
-    "shared": "α = Σ min(p, q) = {alpha}    TV = ½ Σ |p − q| = {tv}    α + TV = 1",
+    "shared": "α = Σ min(p, q) = {alpha}\nTV = ½ Σ |p − q| = {tv}\nα + TV = 1",
     "alone": "Σ p = 1",
 }
 
@@ -213,17 +215,22 @@ def _others(row: Row, shown: Sequence[Token], *, hidden: bool) -> Bar | None:
 def _together(bars: Sequence[Bar], mode: str) -> Bar | None:
     if mode not in ("shared", "alone"):
         return None
-    both = math.fsum(bar.both for bar in bars)
-    only_target = math.fsum(bar.only_target for bar in bars)
-    only_drafter = math.fsum(bar.only_drafter for bar in bars)
+    both, only_target, only_drafter = (
+        _whole(math.fsum(getattr(bar, part) for bar in bars)) for part in ("both", "only_target", "only_drafter")
+    )
     if mode == "alone":
         return Bar("all together", only_target, None, 0.0, only_target, 0.0, written="p 1")
     written = (
         f"{numbers.probability(only_target)} only the target, {numbers.probability(only_drafter)} only the drafter"
     )
-    return Bar(
-        "all together", both + only_target, both + only_drafter, both, only_target, only_drafter, written=written
-    )
+    p, q = _whole(both + only_target), _whole(both + only_drafter)
+    return Bar("all together", p, q, both, only_target, only_drafter, written=written)
+
+
+def _whole(total: float) -> float:
+    """The sum of many terms, without its rounding error where it can only be 0 or 1."""
+    near = round(total)
+    return float(near) if abs(total - near) < ROUNDING else total
 
 
 def _note(mode: str, row: Row) -> str:

@@ -44,8 +44,7 @@ const numbers = (written) => make("span", "numbers", ...written.split(/ {2}| · 
 }));
 
 const row = (bar, data, kind) => {
-  // A quarter of the track stays free for the word behind the longest bar.
-  const line = track(bar, data.mode, data.longest * 1.33);
+  const line = track(bar, data.mode, data.longest);
   if (bar.word && data.mode !== "pale") line.append(make("span", "word", bar.word));
   const sign = bar.sign && bar.sign !== "plain" ? make("span", `glyph ${bar.sign}`, GLYPHS[bar.sign]) : null;
   const token = make("span", "token mono", sign, bar.label);
@@ -57,9 +56,12 @@ const row = (bar, data, kind) => {
 
 const together = (bar, data) => {
   if (!bar || data.mode !== "shared") return [];
-  const shared = area("both", bar.both);
+  const shared = bar.both > 0 ? area("both", bar.both) : null;
   const fits = bar.both > 0.45;
-  if (fits) shared.textContent = `${data.words.shared} ${data.shared}`;
+  if (fits) {
+    shared.classList.add("fits");
+    shared.textContent = `${data.words.shared} ${data.shared}`;
+  }
   const line = make("span", "track", shared, beyond(bar, 1));
   const written = fits ? bar.written : `${data.shared} ${data.words.shared}, ${bar.written}`;
   const words = written.split(", ").map((part) => {

@@ -27,17 +27,23 @@ const chip = (text, fate, index, place, selected) => {
   return node;
 };
 
-const cell = (content) => {
-  const node = make("span", "cell", content);
+/** An item of the list around a chip: the chip itself stays a button. */
+const item = (className, content) => {
+  const node = make("span", className, content);
   node.setAttribute("role", "listitem");
   return node;
 };
 
+const cell = (content) => item("cell", content);
+
 /** One round at a moment. Drafts that died hang below the place where they would have stood. */
 const paintRound = (round, index, moment, view) => {
   const node = make("span", "round");
-  const begins = view.liveRound === index ? "live from here" : `${index + 1}`;
-  const mark = make("span", "mark", make("i", "", begins));
+  const mark = make("span", "mark", make("i", "", `${index + 1}`));
+  if (view.liveRound === index) {
+    mark.classList.add("live");
+    mark.append(make("em", "", "live from here"));
+  }
   let first = make("span", "first", mark);
   node.append(first);
   // The round's mark stays on one line with its first token.
@@ -67,9 +73,11 @@ const paintRound = (round, index, moment, view) => {
 
 const lane = (dead, index, view) => {
   if (view.all || view.open.includes(index)) {
-    dead.forEach((node) => node.setAttribute("role", "listitem"));
     // Under an older round the neighbours' counts stay readable: its drafts hang one line lower.
-    return make("span", `lane open${index === view.current ? "" : " low"}`, ...dead);
+    const node = make("span", `lane open${index === view.current ? "" : " low"}`, ...dead.map((one) => item("", one)));
+    // Inside a cell, itself an item, the drafts are a list of their own.
+    if (!view.all) node.setAttribute("role", "list");
+    return node;
   }
   const rejected = dead.filter((node) => node.classList.contains("rejected")).length;
   const later = dead.length - rejected;
@@ -103,6 +111,24 @@ const settleLanes = (text) => {
     const extra = box.height - 24 + (node.classList.contains("low") ? 22 : 0);
     if (extra > 4) node.parentElement.style.marginBottom = `calc(1.9rem + ${extra}px)`;
   }
+};
+
+/** Scroll no further than needed to show a node with what hangs below it, and always to the top of a line. */
+const reveal = (text, node) => {
+  const top = (of) => of.getBoundingClientRect().top - parseFloat(getComputedStyle(of).marginTop);
+  const frame = text.getBoundingClientRect();
+  const below = node.closest(".lane") ? 8 : 40;
+  const [start, end] = [top(node.closest(".cell") ?? node), node.getBoundingClientRect().bottom + below];
+  let by = start < frame.top ? start - frame.top : Math.max(end - frame.bottom, 0);
+  if (by > 0) {
+    const lines = [...text.querySelectorAll(".cell, .mark")].map((of) => top(of) - frame.top);
+    by = Math.min(...lines.filter((line) => line >= by - 1), start - frame.top);
+  }
+  // Where the text ends too early for that, some room is added below it.
+  const room = parseFloat(text.style.paddingBottom) || 0;
+  const [wanted, most] = [text.scrollTop + by, text.scrollHeight - room - text.clientHeight];
+  text.style.paddingBottom = wanted > 0 && wanted > most ? `${wanted - most}px` : "";
+  text.scrollTop = wanted;
 };
 
 export default function ({ data: [data], parentElement, setTriggerValue }) {
@@ -160,11 +186,7 @@ export default function ({ data: [data], parentElement, setTriggerValue }) {
     text.querySelectorAll('[tabindex="0"]').forEach((node) => (node.tabIndex = -1));
     const stop = text.querySelector(".chip.selected") ?? [...text.querySelectorAll(".chip[data-place]")].pop();
     if (stop) stop.tabIndex = 0;
-    if (focus) {
-      const [box, frame] = [focus.getBoundingClientRect(), text.getBoundingClientRect()];
-      if (box.bottom + 40 > frame.bottom) text.scrollTop += box.bottom + 40 - frame.bottom;
-      if (box.top - 24 < frame.top) text.scrollTop -= frame.top + 24 - box.top;
-    }
+    if (focus) reveal(text, focus);
 
     range.max = Math.max(events - 1, 0);
     if (!state.dragging) range.value = now;
