@@ -11,7 +11,7 @@ LEAD = (
 
 PICKED = (
     "A recorded run, picked because its first rounds show every fate. "
-    "Over 40 other prompts this pair shares {alpha:.2f} of its probability (recorded)."
+    "Over 40 other prompts what both models want overlaps by {alpha:.2f} (alpha, recorded)."
 )
 
 STRIP = {

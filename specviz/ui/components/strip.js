@@ -115,6 +115,10 @@ const settleLanes = (text) => {
 
 /** Scroll no further than needed to show a node with what hangs below it, and always to the top of a line. */
 const reveal = (text, node) => {
+  const scrolled = text.scrollTop;
+  text.style.paddingBottom = "";
+  if (text.scrollHeight <= text.clientHeight + 1) return; // all of it is in sight
+  text.scrollTop = scrolled;
   const top = (of) => of.getBoundingClientRect().top - parseFloat(getComputedStyle(of).marginTop);
   const frame = text.getBoundingClientRect();
   const below = node.closest(".lane") ? 8 : 40;
@@ -125,8 +129,7 @@ const reveal = (text, node) => {
     by = Math.min(...lines.filter((line) => line >= by - 1), start - frame.top);
   }
   // Where the text ends too early for that, some room is added below it.
-  const room = parseFloat(text.style.paddingBottom) || 0;
-  const [wanted, most] = [text.scrollTop + by, text.scrollHeight - room - text.clientHeight];
+  const [wanted, most] = [text.scrollTop + by, text.scrollHeight - text.clientHeight];
   text.style.paddingBottom = wanted > 0 && wanted > most ? `${wanted - most}px` : "";
   text.scrollTop = wanted;
 };
