@@ -8,6 +8,8 @@ student's reach.
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import json
 import logging
 import time
@@ -31,6 +33,7 @@ logger = logging.getLogger(__name__)
 
 CHECKPOINT_EVERY = 1_000
 LOG_EVERY = 200
+TRIM_EVERY = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +178,8 @@ def train(student: DrafterNetwork, teacher: Teacher, recipe: Recipe, folder: Pat
         optimizer.zero_grad(set_to_none=True)
         step += 1
         log.add(step, loss, logits, law)
+        if step % TRIM_EVERY == 0:
+            _return_memory()
         late = minutes is not None and time.monotonic() - started > 60 * minutes
         if late or step % CHECKPOINT_EVERY == 0 or step == recipe.steps:
             _checkpoint(folder, student, optimizer, recipe, step)
@@ -182,6 +187,15 @@ def train(student: DrafterNetwork, teacher: Teacher, recipe: Recipe, folder: Pat
             break
     student.eval()
     return step
+
+
+def _return_memory() -> None:
+    """Give freed memory back to the system, where the C library can.
+
+    Tensors of ever-changing lengths leave holes that its allocator keeps; without this the process grows and grows.
+    """
+    with contextlib.suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 class _Log:
