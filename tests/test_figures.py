@@ -629,6 +629,13 @@ def test_story_shows_tokens_per_read_only() -> None:
     assert [measure.name for measure in tallies.layout(make_trace().rounds, story=True).measures] == ["tokens per read"]
 
 
+def test_before_the_target_reads_the_table_does_not_know_what_is_shared() -> None:
+    trace = make_trace()
+    round_, event = next((r, e) for r, e in moments(trace) if e.kind == "draft")
+    table = place.layout(trace, round_, event, Texts.of(trace), selected=0).table
+    assert all(row[3:6] == ("–", "–", "–") for row in table.rows)
+
+
 def settled(trace: Trace, **settings: Any) -> list[Round]:
     return [dataclasses.replace(r, settings={**(r.settings or {}), **settings}) for r in trace.rounds]
 

@@ -256,9 +256,11 @@ def _table(title: str, bars: Sequence[Bar], others: Bar | None, together: Bar | 
             bar.label,
             numbers.probability(bar.p),
             numbers.probability(bar.q),
-            numbers.probability(bar.both),
-            numbers.probability(bar.only_target),
-            numbers.probability(bar.only_drafter),
+            # Before the target has read, what the two share is not known.
+            *(
+                numbers.probability(None if mode == "waiting" else x)
+                for x in (bar.both, bar.only_target, bar.only_drafter)
+            ),
             bar.word,
         )
         for bar in every

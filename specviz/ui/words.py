@@ -11,7 +11,7 @@ LEAD = (
 
 PICKED = (
     "A recorded run, picked because its first rounds show every fate. "
-    "Over 40 other prompts what both models want overlaps by {alpha:.2f} (alpha, recorded)."
+    "A typical text: shared {alpha:.2f} (alpha over 40 prompts, recorded)."
 )
 
 STRIP = {
@@ -107,7 +107,7 @@ BUTTONS = {
 OFFER = {
     "changed": "This is a recorded run with other settings. Changed: {changes}.",
     "pair": "This run was decoded by another pair. Changed: {changes}.",
-    "continue": "Continue live from here",
+    "continue": "Continue live from this round",
     "start": "Start a live run",
     "open": "Open the recorded run: {name}",
     "keep": "Keep the recording",

@@ -63,7 +63,10 @@ const paintRound = (round, index, moment, view) => {
   }
   if (dead.length) {
     if (!anchor) {
-      anchor = cell(make("span", "gap"));
+      // The place is as wide as the draft that stood there, so that it wraps where the draft would have.
+      const ghost = make("span", "ghost", dead[0].textContent);
+      ghost.setAttribute("aria-hidden", "true");
+      anchor = cell(make("span", "gap", ghost));
       append(anchor);
     }
     (view.all ? node : anchor).append(lane(dead, index, view));
@@ -92,23 +95,27 @@ const lane = (dead, index, view) => {
   return make("span", "lane", count);
 };
 
-/** Keep an open lane inside the strip: shift it left, wrap it where it is too long, and make room below it. */
+/** Keep an open lane inside the strip, its first draft below its place: what does not fit goes on in further lines. */
 const settleLanes = (text) => {
-  const bounds = text.getBoundingClientRect();
-  const lanes = [...text.querySelectorAll(".lane.open")];
-  for (const node of lanes) {
-    node.style.left = "0";
-    node.parentElement.style.marginBottom = "";
-    node.style.maxWidth = `${bounds.width - 4}px`;
+  const end = text.getBoundingClientRect().left + text.clientWidth;
+  const all = text.classList.contains("all-open");
+  for (const node of text.querySelectorAll(".lane.open")) {
     node.classList.add("wrap");
+    for (const property of ["left", "marginLeft"]) node.style[property] = "";
+    node.style.maxWidth = "none";
+    const place = all ? [...node.parentElement.querySelectorAll(".cell")].pop() : node.parentElement;
+    const start = place.getBoundingClientRect().left;
+    const needed = node.firstElementChild.getBoundingClientRect().width + 4;
+    const shift = Math.min(end - start - needed, 0); // only a draft that does not fit at all moves left
+    if (all) {
+      node.style.marginLeft = `${start + shift - node.parentElement.getBoundingClientRect().left}px`;
+      continue;
+    }
+    node.style.left = `${shift}px`;
     node.style.width = "max-content";
-  }
-  if (text.classList.contains("all-open")) return;
-  for (const node of lanes) {
-    const box = node.getBoundingClientRect();
-    const over = box.right - (bounds.left + text.clientWidth);
-    if (over > 0) node.style.left = `${-over}px`;
-    const extra = box.height - 24 + (node.classList.contains("low") ? 22 : 0);
+    node.style.maxWidth = `${end - start - shift - 2}px`;
+    node.parentElement.style.marginBottom = "";
+    const extra = node.getBoundingClientRect().height - 24 + (node.classList.contains("low") ? 22 : 0);
     if (extra > 4) node.parentElement.style.marginBottom = `calc(1.9rem + ${extra}px)`;
   }
 };
@@ -183,9 +190,12 @@ export default function ({ data: [data], parentElement, setTriggerValue }) {
     });
     while (state.nodes.length > rounds.length) state.nodes.pop().remove();
     text.querySelector(".caret")?.remove();
-    if (current >= 0) state.nodes[current].append(make("span", "caret"));
+    if (current >= 0 && !text.querySelector(".gap")) {
+      const caret = make("span", "caret"), lane = state.nodes[current].querySelector(":scope > .lane");
+      if (lane) lane.before(caret); else state.nodes[current].append(caret);
+    }
     settleLanes(text);
-    const focus = text.querySelector(".chip.selected") ?? text.querySelector(".caret");
+    const focus = text.querySelector(".chip.selected") ?? text.querySelector(".caret, .gap");
     text.querySelectorAll('[tabindex="0"]').forEach((node) => (node.tabIndex = -1));
     const stop = text.querySelector(".chip.selected") ?? [...text.querySelectorAll(".chip[data-place]")].pop();
     if (stop) stop.tabIndex = 0;
