@@ -23,8 +23,8 @@ ROUNDING = 10.0**-numbers.MOST_DIGITS
 """A sum over the whole vocabulary that is this close to 0 or 1 is meant to be it."""
 
 TITLES = {
-    "after": "After “{text}”: what each model wanted",
-    "first": "For the first token: what each model wanted",
+    "after": "After “{text}”: what {who} wanted",
+    "first": "For the first token: what {who} wanted",
 }
 NOTES = {
     "waiting": "The drafter has spoken; the target has not been asked.",
@@ -91,7 +91,8 @@ def layout(trace: Trace, round_: Round, event: Event, texts: Texts, *, selected:
     row = draft.row if draft is not None else closing.row if closing is not None else None
     before = list(trace.text_ids[: round_.position - len(trace.header.prompt_ids)])
     before += [d.id for d in round_.drafts[: len(round_.drafts) if selected is None else selected]]
-    title = TITLES["after"].format(text=texts.tail(before)) if before else TITLES["first"]
+    who = "each model" if events.read(round_, event) else "the drafter"
+    title = TITLES["after" if before else "first"].format(text=texts.tail(before) if before else "", who=who)
     if row is None or not row.tokens:
         return _empty(title, "unknown")
     here = closing if closing is not None and (selected is None or selected == round_.kept) else None
