@@ -51,12 +51,24 @@ class Token:
 @dataclass(frozen=True, slots=True)
 class Rest:
     """Everything that a row does not list: how many ids, their mass under p and under q, and sum min(p, q) over
-    them."""
+    them.
+
+    Where both models share noise, ``runner`` is the id of the rest with the largest log p + noise and
+    ``drafter_runner`` the one with the largest log q + noise, often the same: the best that the rest had in either
+    race. ``None`` where nothing of the rest can be said.
+    """
 
     count: int | None = None
     p: float | None = None
     q: float | None = None
     overlap: float | None = None
+    runner: Token | None = None
+    drafter_runner: Token | None = None
+
+    def runners(self) -> tuple[Token, ...]:
+        """The best of the rest in the target's race and in the drafter's, each id once."""
+        known = {token.id: token for token in (self.runner, self.drafter_runner) if token is not None}
+        return tuple(known.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +80,10 @@ class Row:
     (``None`` where the rule has none). Entropies are in nats. ``target_top2`` holds [id, logit] of the target's two
     largest logits. The log-normalisers turn listed logits into the laws before any temperature: softmax = exp(logit -
     normaliser). A row without a drafter (plain decoding, the bonus row) has ``None`` for every q.
+
+    ``drafter_ids`` is how many ids of the vocabulary the drafter's model can say at all, at least 1, and
+    ``target_mass_elsewhere`` the target's mass, in [0, 1], on the ids that it cannot: 0.0 where it can say everything,
+    ``None`` for both where no model drafted.
     """
 
     position: int | None = None
@@ -80,6 +96,8 @@ class Row:
     target_top2: tuple[tuple[int, float | None], ...] | None = None
     target_log_normaliser: float | None = None
     drafter_log_normaliser: float | None = None
+    drafter_ids: int | None = None
+    target_mass_elsewhere: float | None = None
 
     def token(self, token_id: int) -> Token | None:
         """The listed token with this id, or None."""
@@ -238,7 +256,8 @@ class Trace:
             known.update(zip(self.header.prompt_ids, map(bytes.fromhex, self.header.prompt_bytes), strict=False))
         for round_ in self.rounds:
             for row in round_.rows():
-                known.update({token.id: bytes.fromhex(token.bytes) for token in row.tokens if token.bytes is not None})
+                named = (*row.tokens, *(row.rest.runners() if row.rest is not None else ()))
+                known.update({token.id: bytes.fromhex(token.bytes) for token in named if token.bytes is not None})
         return known
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from specviz.noise import gumbel
+from specviz.probability import warp
 from specviz.rules import RULES
 from specviz.trace import LISTED, Closing, Draft, Round, Row, Trace, dump, load, tally
 from tests.decoding_runs import begin, decode, finish
@@ -284,6 +285,76 @@ def test_the_winners_of_both_races_are_listed_even_where_nobody_judged() -> None
                 unlikely += draft.fate == "unjudged" and winner not in likely
                 context.append(draft.id)
     assert unlikely > 3
+
+
+def test_the_best_of_the_rest_in_either_race_is_named() -> None:
+    """Hot, so that the rest of the vocabulary often has the second or third of the race."""
+    seen = set()
+    for seed in range(4):
+        trace = decode(PAIRS["reduced drafter"], 16, rule="gumbel_coupling", temperature=5.0, seed=seed)
+        ids = [*trace.header.prompt_ids, *trace.text_ids]
+        for round_ in trace.rounds:
+            context = ids[: round_.position]
+            for row in round_.rows():
+                assert row.rest is not None
+                unlisted = [i for i in range(VOCAB) if row.token(i) is None]
+                noise = gumbel(seed, row.position or 0, VOCAB)
+                races = {"runner": TARGET(context) / np.float64(5) + noise}
+                if row.tv is None:
+                    assert row.rest.drafter_runner is None
+                else:
+                    races["drafter_runner"] = np.float64(reduced(TARGET)(context)) / 5 + noise
+                for name, race in races.items():
+                    best = max(unlisted, key=lambda i: race[i])
+                    runner = getattr(row.rest, name)
+                    if race[best] == -math.inf:
+                        assert runner is None
+                        continue
+                    assert (runner.id, runner.noise) == (best, pytest.approx(noise[best], abs=1e-12))
+                    assert (runner.p, runner.bytes) == (pytest.approx(softmax(TARGET(context), 5)[best]), letter(best))
+                    assert trace.token_bytes()[best] == bytes.fromhex(letter(best))
+                    seen.add(name)
+                context.append(round_.drafts[len(context) - round_.position].id if row.tv is not None else 0)
+    assert seen == {"runner", "drafter_runner"}
+
+
+@pytest.mark.parametrize("settings", [{"rule": "token_match"}, {"rule": "gumbel_coupling", "temperature": 0.0}])
+def test_where_nothing_of_the_rest_runs_no_runner_is_named(settings: dict[str, Any]) -> None:
+    rows = [row for round_ in decode(PAIRS["other drafter"], **settings).rounds for row in round_.rows()]
+    assert {row.rest.runners() for row in rows if row.rest is not None} == {()}
+
+
+def softmax(logits: Any, temperature: float) -> np.ndarray:
+    weights = np.exp(np.float64(logits) / temperature)
+    return weights / weights.sum()
+
+
+def letter(token_id: int) -> str:
+    return bytes([97 + token_id]).hex()
+
+
+@pytest.mark.parametrize("drafter", ["other drafter", "reduced drafter"])
+@pytest.mark.parametrize("temperature", [0.0, 1.0, 4.0])
+def test_a_row_says_how_much_the_drafter_cannot_say(drafter: str, temperature: float) -> None:
+    trace = decode(PAIRS[drafter], 12, temperature=temperature, top_k=20)
+    context = list(trace.header.prompt_ids)
+    for round_ in trace.rounds:
+        for place, draft in enumerate(round_.drafts):
+            row, before = draft.row, [*context, *(d.id for d in round_.drafts[:place])]
+            assert row is not None
+            silent = drafter == "reduced drafter"
+            assert row.drafter_ids == (VOCAB - len(range(0, VOCAB, 3)) if silent else VOCAB)
+            p = warp(np.float64(TARGET(before)), temperature, 20, 1.0)
+            assert row.target_mass_elsewhere == pytest.approx(p[::3].sum() if silent else 0.0, abs=1e-6)
+        if round_.closing is not None and round_.closing.row is not None:
+            assert round_.closing.row.drafter_ids is round_.closing.row.target_mass_elsewhere is None
+        context += round_.emitted
+
+
+def test_a_copy_has_no_vocabulary_to_speak_of() -> None:
+    rows = [r for round_ in decode(PAIRS["other drafter"], 8, "abcab", drafter="ngram").rounds for r in round_.rows()]
+    assert any(row.tv is not None for row in rows)
+    assert {(row.drafter_ids, row.target_mass_elsewhere) for row in rows} == {(None, None)}
 
 
 def test_under_block_verification_a_later_draft_may_carry_an_earlier_one() -> None:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from specviz.noise import Noise
-from specviz.probability import entropy, overlap, top_n
+from specviz.probability import entropy, log, overlap, top_n
 from specviz.rules import Rule, Verdict
 from specviz.trace import LISTED, Closing, Draft, Rest, Row, Token
 
@@ -113,19 +113,20 @@ def _rows(evidence: Evidence, places: Any) -> list[Row]:
         columns["expected"] = [None] * len(chosen) if expected is None else expected.tolist()
         own = evidence.drafter_logits[chosen] if evidence.drafter_logits is not None else None
         columns["lse_q"] = [None] * len(chosen) if own is None else torch.logsumexp(own, -1).tolist()
+        columns["said"], columns["elsewhere"] = _reach(p, own)
         _, ids_of_q = top_n(q if own is None else own, min(LISTED, vocab))
         for row, ids in zip(listed, ids_of_q.tolist(), strict=True):
             row.update(ids)
     rows = []
     for index, place in enumerate(chosen):
         ids = sorted(listed[index] | _told(evidence, place))
-        tokens = _tokens(evidence, place, ids)
-        rest_p, rest_q, rest_shared = _rest(p[index], None if q is None else q[index], ids)
+        shared_noise = evidence.rule.name == "gumbel_coupling"
+        noise = evidence.noise.gumbel(place, vocab) if shared_noise else None
         rows.append(
             Row(
                 position=evidence.position + place,
-                tokens=tokens,
-                rest=Rest(count=vocab - len(ids), p=rest_p, q=rest_q, overlap=rest_shared),
+                tokens=_tokens(evidence, place, ids, noise),
+                rest=_rest(evidence, place, ids, noise),
                 tv=max(0.0, 1.0 - columns["overlap"][index]) if q is not None else None,
                 expected_accept=columns["expected"][index] if q is not None else None,
                 entropy_p=columns["entropy_p"][index],
@@ -133,9 +134,22 @@ def _rows(evidence: Evidence, places: Any) -> list[Row]:
                 target_top2=tuple(zip(logit_ids[index, :2].tolist(), likeliest[index, :2].tolist(), strict=True)),
                 target_log_normaliser=columns["lse_p"][index],
                 drafter_log_normaliser=columns["lse_q"][index] if q is not None else None,
+                drafter_ids=columns["said"][index] if q is not None else None,
+                target_mass_elsewhere=columns["elsewhere"][index] if q is not None else None,
             )
         )
     return rows
+
+
+def _reach(p: Tensor, drafter_logits: Tensor | None) -> tuple[list[Any], list[Any]]:
+    """Of each row how many ids the drafter's model can say, and the target's mass on the others; both (places, vocab).
+
+    Before top-k and top-p: what the drafter's vocabulary allows, not what its settings cut.
+    """
+    if drafter_logits is None:
+        return [None] * len(p), [None] * len(p)
+    said = (drafter_logits > -math.inf).to(p.device)
+    return said.sum(-1).tolist(), torch.where(said, 0.0, p).sum(-1).tolist()
 
 
 def _told(evidence: Evidence, place: int) -> set[int]:
@@ -150,8 +164,8 @@ def _told(evidence: Evidence, place: int) -> set[int]:
     return named
 
 
-def _tokens(evidence: Evidence, place: int, ids: list[int]) -> tuple[Token, ...]:
-    """Listed tokens, likeliest under either law first."""
+def _tokens(evidence: Evidence, place: int, ids: list[int], shared_noise: Tensor | None) -> tuple[Token, ...]:
+    """These tokens, likeliest under either law first; ``shared_noise`` (vocab,) where the rule has some."""
     p = evidence.p[place, ids].tolist()
     q = evidence.q[place, ids].tolist() if place < evidence.gamma else [None] * len(ids)
     target_logits = [x if x > -math.inf else None for x in evidence.target_logits[place, ids].tolist()]
@@ -159,9 +173,7 @@ def _tokens(evidence: Evidence, place: int, ids: list[int]) -> tuple[Token, ...]
     if place < evidence.gamma and evidence.drafter_logits is not None:
         # An id that the drafter cannot say has no logit, here as in the file.
         drafter_logits = [x if x > -math.inf else None for x in evidence.drafter_logits[place, ids].tolist()]
-    noise: list[float | None] = [None] * len(ids)
-    if evidence.rule.name == "gumbel_coupling":
-        noise = evidence.noise.gumbel(place, evidence.p.shape[-1])[ids].tolist()
+    noise: list[float | None] = [None] * len(ids) if shared_noise is None else shared_noise[ids].tolist()
     tokens = [
         Token(token_id, evidence.tokenizer.bytes(token_id).hex(), *numbers)
         for token_id, *numbers in zip(ids, p, q, target_logits, drafter_logits, noise, strict=True)
@@ -171,15 +183,26 @@ def _tokens(evidence: Evidence, place: int, ids: list[int]) -> tuple[Token, ...]
     )
 
 
-def _rest(p: Tensor, q: Tensor | None, ids: list[int]) -> tuple[float, float | None, float | None]:
-    """Mass of p, of q, and their overlap outside the listed ids, summed directly: no difference of near-equal sums."""
-    others = torch.ones(len(p), dtype=torch.bool, device=p.device)
+def _rest(evidence: Evidence, place: int, ids: list[int], shared_noise: Tensor | None) -> Rest:
+    """What is outside the listed ids, summed directly: no difference of near-equal sums."""
+    others = torch.ones(evidence.p.shape[-1], dtype=torch.bool, device=evidence.p.device)
     others[ids] = False
-    p = torch.where(others, p, 0.0)
-    if q is None:
-        return float(p.sum()), None, None
-    q = torch.where(others, q, 0.0)
-    return float(p.sum()), float(q.sum()), float(torch.minimum(p, q).sum())
+    p = torch.where(others, evidence.p[place], 0.0)
+    q = torch.where(others, evidence.q[place], 0.0) if place < evidence.gamma else None
+
+    def runner(law: Tensor | None) -> Token | None:
+        if shared_noise is None or law is None or not bool(law.any()):
+            return None
+        return _tokens(evidence, place, [int(torch.argmax(log(law) + shared_noise))], shared_noise)[0]
+
+    return Rest(
+        count=int(others.sum()),
+        p=float(p.sum()),
+        q=None if q is None else float(q.sum()),
+        overlap=None if q is None else float(torch.minimum(p, q).sum()),
+        runner=runner(p),
+        drafter_runner=runner(q),
+    )
 
 
 def _listed(column: Tensor | None) -> list[Any] | None:
