@@ -2,26 +2,27 @@
 
 import streamlit as st
 
-from specviz.ui import controls, frame, memory, recordings, session, stepper, words
+from specviz.ui import controls, frame, memory, recordings, session, stage, transport, words
 
 frame.page_setup("Decode")
 opening = recordings.first()
 wanted = controls.read(opening)
 run = session.current(wanted)
-top, stage = st.container(), st.container()
+top, place = st.container(), st.container()
 bare = session.bare()
 
 if bare:  # what people came for goes to the browser first; the controls follow when it is painted
-    with stage:
-        stepper.stage(wanted)
+    with place:
+        stage.stage(wanted)
 with top:
     frame.heading("Decode", words.LEAD, run)
-    stepper.transport()
+    transport.links()
+    transport.transport()
     frame.offer(run, wanted)
 if not bare:  # slow work last, so that the frame stands still
     controls.sidebar(opening, wanted)
-    with stage:
-        stepper.stage(wanted)
+    with place:
+        stage.stage(wanted)
 if controls.read(opening) != wanted:  # the address asked for something else
     st.rerun()
 session.settle()

@@ -39,7 +39,7 @@ def _no_weights(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.setattr(store, "embedded_target", lambda: None)
     fresh = Loader()
     monkeypatch.setattr(loader_module, "loader", lambda: fresh)
-    for module in ("frame", "stepper"):
+    for module in ("frame", "stage", "transport", "work"):
         monkeypatch.setattr(f"specviz.ui.{module}.loader", lambda: fresh)
 
 

@@ -149,3 +149,65 @@ MESSAGES = {
 def literal(reason: str) -> str:
     """A reason as part of a message, which is read as Markdown: every sign of Markdown is taken as it stands."""
     return re.sub(r"([\\`*_{}\[\]()<>#+\-!|~$:^=])", r"\\\1", reason)
+
+
+LINKS = {
+    "died": "Why did it die?",
+    "exact": "Why is it exact?",
+    "pays": "Does it pay?",
+    "cards": "Five cards, one round",
+}
+SPEEDS = {0.5: "½×", 1.0: "1×", 2.0: "2×", 4.0: "4×"}
+LAYOUT = {
+    "speed": "Speed of Play",
+    "large": "Large",
+    "large.help": "For a projector: no sidebar, the strip, the sentence and one panel.",
+    "panel": "Panel",
+}
+PANELS = {"coin": "The coin", "place": "The place", "exact": "Why exact", "tally": "Tally"}
+
+CARDS_RECORDING = "sampling"
+CARD = {
+    "count": "Card {number} of {of}",
+    "next": "Next card",
+    "close": "Close",
+    "some_draft": "the next draft that goes",
+}
+CARDS = {
+    "guess": {
+        "title": "It guesses",
+        "text": "The small drafter writes a few tokens ahead, one after the other. That is cheap, and it may be wrong: "
+        "the target has not been asked yet.",
+        "task": "Press Step until all {count} drafts wait.",
+        "reached": "All {count} drafts wait with a question mark. Step on: the target reads them.",
+    },
+    "read": {
+        "title": "One read, {answers} answers",
+        "text": "The target reads its weights once and says what it wants after every draft. Moving the weights is "
+        "what takes the time, so {answers} answers cost hardly more than one where memory is the limit.",
+        "task": "Press Step: the read.",
+        "reached": "There they are, all at once. Step on: each draft gets its verdict.",
+    },
+    "coin": {
+        "title": "Throw the coin",
+        "text": "A draft stays for sure where the target wants it at least as much as the drafter did. Where it wants "
+        "it less, a coin decides: inside the green it stays.",
+        "task": "Step until {draft} goes. Then drag its pin into the green, so that {draft} lives.",
+        "reached": "With that coin {draft} would have lived. It was a what-if: the run stays as it was. Step on.",
+    },
+    "refill": {
+        "title": "Refill the gaps: exactly what the target wants",
+        "text": "What goes is replaced from what the target wants more than the drafter offered. The overflow and the "
+        "gaps are of the same size, so the refill always fits.",
+        "task": "Step to the correction, then press “deal 100,000 times” under Why exact.",
+        "reached": "Every column ends where the target wants it, whoever drafted. Step on.",
+    },
+    "price": {
+        "title": "Price and yield: find a gamma that loses",
+        "text": "Drafts cost reads of the drafter, and a wider read of the target costs more too. It pays only when "
+        "enough drafts stay. The tally measures it, beside the target alone.",
+        "task": "Go to the end of the run and look at the tally: does this gamma lose? If not, try a larger one.",
+        "reached": "Slower than the target alone, measured. Drafts die early, or reads here do not wait for memory. "
+        "Try a smaller gamma.",
+    },
+}

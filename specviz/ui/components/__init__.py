@@ -7,7 +7,7 @@ trigger. Whatever comes back is checked by whoever uses it. The sources lie besi
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -124,3 +124,19 @@ def tally(layout: Tally, *, title: str, twin: Spans) -> None:
 def badges(texts: Sequence[str], *, key: str) -> None:
     """Small labels that say where the numbers come from."""
     _badges(key=key, data={"badges": texts})
+
+
+_card = _component("card")
+
+
+def card(shown: Mapping[str, Any], *, on_turned: Callable[[], None]) -> None:
+    """A card of the guided tour (:mod:`specviz.ui.cards`); its trigger ``turned`` is 1 (next) or 0 (close)."""
+    _card(key="card", data=dict(shown), on_turned_change=on_turned)
+
+
+_jump = _component("jump")
+
+
+def jump(part: str, *, request: int, block: str = "nearest") -> None:
+    """Bring the container with the key ``part`` into view, once for each new ``request``."""
+    _jump(key="jump", data={"part": part, "request": request, "block": block})

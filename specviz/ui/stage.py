@@ -1,0 +1,199 @@
+"""The stage: everything that moves when the cursor does, and the panels' own controls."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import streamlit as st
+
+from specviz.figures import coin, place, tallies, twin
+from specviz.figures.events import Event
+from specviz.figures.sentences import Spans
+from specviz.figures.text import Texts, visible
+from specviz.trace import Round
+from specviz.ui import cards, components, recordings, session, transport, words
+from specviz.ui.controls import Wanted
+from specviz.ui.extras import extras
+from specviz.ui.loader import loader, preloads
+from specviz.ui.session import Run
+from specviz.ui.work import work
+
+PERIOD_S = 1.0
+"""Between two events while playing, at speed 1."""
+QUICKEST_S = 0.25
+"""Asked to draw more often than this, a stage keeps the session from everything else."""
+
+
+def stage(wanted: Wanted) -> None:
+    """Strip, sentence, card and panels; a fragment that moves by itself while playing."""
+    period = max(QUICKEST_S, PERIOD_S / st.session_state.get("speed", 1.0))
+    st.fragment(_stage, key="stage", run_every=period if session.state().playing else None)(wanted)
+
+
+def _stage(wanted: Wanted) -> None:
+    now = session.state()
+    before = (now.playing, now.run.recording, now.run.trace.header)
+    if now.playing:
+        session.play(story=wanted.story)
+    slot = st.empty()
+    work(wanted, slot)
+    if now.message:
+        slot.warning(now.message)
+    cards.follow(now.run)
+    _draw(now.run, wanted)
+    if now.painted:
+        now.painted = False
+        st.rerun()
+    if before != (now.playing, now.run.recording, now.run.trace.header):
+        st.rerun()  # what stands outside the stage has changed too
+
+
+def _draw(run: Run, wanted: Wanted) -> None:
+    laid_out = f"{run.key}-{wanted.story}"
+    view = session.view(run, story=wanted.story)
+    _strip(run, wanted, laid_out)
+    cards.draw(run, view.texts, on_turned=_turned)
+    if run.event is not None:
+        _panels(run, wanted, view.texts)
+    with st.container(key="run_data"):
+        components.run_data(laid_out, view.chunks)
+        components.jump(f"card_{extras().panel}" if extras().panel else "", request=extras().jumps)
+
+
+def _strip(run: Run, wanted: Wanted, laid_out: str) -> None:
+    focus = session.focus(run)
+    decoded = session.view(run, story=wanted.story).chunks[0]["prompt"]
+    components.strip(
+        run=laid_out,
+        rounds=len(run.trace.rounds),
+        moment=session.moment(story=wanted.story),
+        # As it was asked; as it was tokenized where the record does not say.
+        prompt=visible(run.prompt) if run.prompt else decoded,
+        selected=(focus[0].index, -1 if focus[1] is None else focus[1]) if focus else (-1, -1),
+        pinned=run.picked is not None,
+        live_round=run.live_round,
+        on_moved=_moved,
+        on_stepped=_stepped,
+        on_picked=_picked,
+        on_painted=_painted,
+    )
+
+
+# --- panels -----------------------------------------------------------------------------------------------------------
+
+
+def _panels(run: Run, wanted: Wanted, texts: Texts) -> None:
+    draw = {"coin": _coin, "place": _place, "tally": _tally}
+    if transport.large():
+        chosen = st.session_state.get("panel", "coin")
+        with st.container(border=True, key=f"card_{chosen}"):
+            draw[chosen](run, wanted, texts)
+        return
+    for names in (("coin", "place"), ("tally",)):
+        for name, column in zip(names, st.columns(len(names), gap="small"), strict=True):
+            with column.container(border=True, height="stretch", key=f"card_{name}"):
+                draw[name](run, wanted, texts)
+
+
+def _coin(run: Run, wanted: Wanted, texts: Texts) -> None:
+    round_, draft = _focus(run)
+    components.coin(coin.layout(round_, _event(run), texts, selected=draft), formulas=wanted.detail == "Formulas")
+
+
+def _place(run: Run, wanted: Wanted, texts: Texts) -> None:
+    round_, draft = _focus(run)
+    layout = place.layout(run.trace, round_, _event(run), texts, selected=draft)
+    components.place(layout, formulas=wanted.detail == "Formulas")
+
+
+def _tally(run: Run, wanted: Wanted, texts: Texts) -> None:
+    complete = session.rounds_complete(run)
+    rounds = run.trace.rounds[:complete]
+    title = words.TALLY["title"].format(rounds=_rounds(rounds)) if rounds else words.TALLY["none"]
+    components.tally(tallies.layout(rounds, story=wanted.story), title=title, twin=_twin(run, complete))
+    if rounds and run.live_round is not None and session.twin_fits(run) and not _twin_covers(run, complete):
+        st.button(words.OFFER["twin"], key="twin", on_click=_want_twin)
+
+
+def _rounds(rounds: tuple[Round, ...]) -> str:
+    return "1 round" if len(rounds) == 1 else f"{len(rounds)} rounds"
+
+
+def _event(run: Run) -> Event:
+    assert run.event is not None
+    return run.event
+
+
+def _focus(run: Run) -> tuple[Round, int | None]:
+    found = session.focus(run)
+    assert found is not None
+    return found
+
+
+# --- the twin ---------------------------------------------------------------------------------------------------------
+
+
+def _want_twin() -> None:
+    session.state().twin_wanted = True
+
+
+def _twin_covers(run: Run, complete: int) -> bool:
+    return run.twin is not None and len(run.twin.text_ids) >= len(run.trace.cut(complete).text_ids)
+
+
+def _twin(run: Run, complete: int) -> Spans:
+    if run.recording is not None and run.twin is None and not session.bare():
+        run = replace(run, twin=recordings.twin(run.recording))
+    if not complete or run.twin is None or not _twin_covers(run, complete) or not session.twin_fits(run):
+        return ()
+    trace = run.trace.cut(complete)
+    return twin.compare(trace, run.twin, Texts({**run.twin.token_bytes(), **trace.token_bytes()}))[1]
+
+
+# --- what the panels send ---------------------------------------------------------------------------------------------
+
+
+def _story() -> bool:
+    return st.session_state.get("detail") == "Story"
+
+
+def _trigger(component: str, name: str) -> Any:
+    return (st.session_state.get(component) or {}).get(name)
+
+
+def _moved() -> None:
+    index = _trigger("strip", "moved")
+    if isinstance(index, int | float):
+        session.move(int(index), story=_story())
+
+
+def _stepped() -> None:
+    by = _trigger("strip", "stepped")
+    if by == 1:
+        session.step("step", story=_story())
+    elif by == -1:
+        session.move(session.moment(story=_story()) - 1, story=_story())
+
+
+def _picked() -> None:
+    session.pick(_trigger("strip", "picked"))
+
+
+def _painted() -> None:
+    """The first page is painted: now there is time to import torch, and for the rest of the page."""
+    now = session.state()
+    now.painted = True
+    pair_id = now.run.pair_id
+    if preloads() and loader().status(pair_id).state == "idle":
+        loader().start(pair_id)
+
+
+def _turned() -> None:
+    cards.turned(_trigger("card", "turned"))
+
+
+def _thrown() -> None:
+    match _trigger("coin", "thrown"):
+        case {"stays": True, "changed": True}:
+            cards.saved()
