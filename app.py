@@ -16,7 +16,6 @@ if bare:  # what people came for goes to the browser first; the controls follow 
         stage.stage(wanted)
 with top:
     frame.heading("Decode", words.LEAD, run)
-    transport.links()
     transport.transport()
     frame.offer(run, wanted)
 if not bare:  # slow work last, so that the frame stands still

@@ -8,12 +8,13 @@ from pathlib import Path
 import streamlit as st
 
 from specviz.models import catalogue
-from specviz.ui import components, controls, recordings, session, words
+from specviz.ui import components, controls, recordings, session, transport, words
 from specviz.ui.controls import Wanted
 from specviz.ui.loader import Status, loader, preloads
 from specviz.ui.session import Run
 
 _STYLE = Path(__file__).with_name("page.css")
+_LARGE = Path(__file__).with_name("large.css")
 TICK_S = 1.0
 
 
@@ -21,6 +22,8 @@ def page_setup(title: str) -> None:
     """The first statement of every page."""
     st.set_page_config(page_title=f"{title} · specviz", layout="wide")
     st.html(_STYLE)
+    if transport.large():
+        st.html(_LARGE)
     st.sidebar.markdown("**specviz**")
 
 
@@ -32,9 +35,13 @@ def heading(title: str, lead: str, run: Run) -> None:
         status = loader().status(pair_id)
         ticking = status.state == "loading" or (status.state == "idle" and preloads())
         st.fragment(_badges, key="badges", run_every=TICK_S if ticking else None)(run, pair_id, status.state)
-    st.markdown(lead)
+        if not transport.large():
+            transport.size()
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="lead"):
+        st.markdown(lead, width="content")
+        transport.links()
     typical = recordings.typical_alpha() if run.recording == recordings.PICKED else None
-    if typical is not None:
+    if typical is not None and not transport.large():
         st.caption(words.PICKED.format(alpha=typical))
     if status.state in ("absent", "failed") or (status.state == "loading" and status.fraction is not None):
         st.fragment(_fetching, key="fetching", run_every=TICK_S if status.state == "loading" else None)(pair_id)

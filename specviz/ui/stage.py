@@ -87,7 +87,7 @@ def _panels(run: Run, wanted: Wanted, texts: Texts) -> None:
     draw = {"coin": _coin, "place": _place, "tally": _tally}
     if transport.large():
         chosen = st.session_state.get("panel", "coin")
-        with st.container(border=True, key=f"card_{chosen}"):
+        with st.container(border=True, key="panel_large"):
             draw[chosen](run, wanted, texts)
         return
     for names in (("coin", "place"), ("tally",)):

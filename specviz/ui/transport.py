@@ -34,10 +34,14 @@ def large() -> bool:
 
 def links() -> None:
     """The three questions, each a way to an event and a panel, and the cards."""
-    with st.container(horizontal=True, gap="medium", key="links"):
-        for name in JUMPS:
-            st.button(words.LINKS[name], key=f"link_{name}", type="tertiary", on_click=_jump, args=(name,))
-        st.button(words.LINKS["cards"], key="link_cards", type="tertiary", on_click=cards.start)
+    for name in JUMPS:
+        st.button(words.LINKS[name], key=f"link_{name}", type="tertiary", on_click=_jump, args=(name,))
+    st.button(words.LINKS["cards"], key="link_cards", type="tertiary", on_click=cards.start)
+
+
+def size() -> None:
+    """The switch between the page and its layout for a projector."""
+    st.toggle(words.LAYOUT["large"], key="large", bind=controls.BOUND, help=words.LAYOUT["large.help"])
 
 
 def transport() -> None:
@@ -64,7 +68,8 @@ def transport() -> None:
                 bind=controls.BOUND,
                 label_visibility="collapsed",
             )
-            st.toggle(words.LAYOUT["large"], key="large", bind=controls.BOUND, help=words.LAYOUT["large.help"])
+            if large():
+                size()
 
 
 def _chooser(key: str, options: dict[Any, str], default: Any) -> None:
