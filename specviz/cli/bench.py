@@ -1,7 +1,7 @@
 """``python -m specviz bench``: how fast the app is on this machine, beside what it is measured against.
 
     bench start    launch until strip, coin and sentence are visible, beside a one-line Streamlit page
-    bench ui       click on Step until the new sentence is painted, in a recorded run
+    bench ui       click on Step until the new moment is painted, in the middle of a recorded run of 256 tokens
     bench round    a live round, and what it is made of: reads of the target, a step of the drafter
 
 Every number is a median. Close other programs first: each of these fills the processor.
@@ -14,11 +14,15 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
+from specviz import trace as traces
 from specviz.cli import browser
+from specviz.trace import Trace
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -47,6 +51,18 @@ CLICK_UNTIL_PAINTED = """([button, label]) => new Promise((resolve, reject) => {
 
 WIDTHS = (1, 5, 9)
 """Rows of the target's reads: a plain token, gamma 4, gamma 8."""
+RECORDED = browser.CHECKOUT / "assets" / "traces" / "sampling.jsonl"
+TOKENS = 256
+"""Length of the run that is browsed."""
+BROWSED_APP = """
+import runpy
+from pathlib import Path
+
+from specviz.ui import recordings
+
+recordings.FOLDER = Path({folder!r})
+runpy.run_path({app!r})
+"""
 PROMPT = "Tell me a short story about a dragon who was afraid of fire."
 
 Table = list[tuple[str, ...]]
@@ -134,26 +150,46 @@ def _launch(chromium: Browser, folder: Path, script: Path, selectors: Sequence[s
 
 
 def _ui(args: argparse.Namespace) -> Table:
-    with (
-        _workplace() as (chromium, folder),
+    painted: list[float] = []
+    rested: list[float] = []
+    with _workplace() as (chromium, folder):
+        traces.save(_long_run(TOKENS), folder / RECORDED.name)
+        script = folder / "browsed.py"
+        script.write_text(BROWSED_APP.format(folder=str(folder), app=str(browser.APP)))
         # Loading the models beside it would be measured too.
-        browser.serve(folder / "log.txt", environment={"SPECVIZ_PRELOAD": "0"}) as url,
-    ):
-        page = chromium.new_page()
-        page.goto(url)
-        page.locator(FIRST[0]).first.wait_for()
-        page.locator(".st-key-restart button").click()
-        milliseconds = []
-        for _ in range(args.clicks):
-            page.locator(SETTLED).wait_for()
-            button = page.locator(".st-key-step button").element_handle()
-            label = page.locator(".strip output").element_handle()
-            milliseconds.append(float(page.evaluate(CLICK_UNTIL_PAINTED, [button, label])))
+        with browser.serve(folder / "log.txt", script, {"SPECVIZ_PRELOAD": "0"}) as url:
+            page = chromium.new_page()
+            page.goto(url)
+            page.locator(FIRST[0]).first.wait_for()
+            moments = page.get_by_role("slider", name="Moment of the run")
+            page.wait_for_function("(input) => input.max > 0", arg=moments.element_handle())
+            moments.fill(str(int(moments.get_attribute("max") or 0) // 2))
+            for _ in range(args.clicks):
+                page.locator(SETTLED).wait_for()
+                button = page.locator(".st-key-step button").element_handle()
+                label = page.locator(".strip output").element_handle()
+                started = time.perf_counter()
+                painted.append(float(page.evaluate(CLICK_UNTIL_PAINTED, [button, label])))
+                page.locator(SETTLED).wait_for()
+                rested.append(1e3 * (time.perf_counter() - started))
     return [
-        (f"click on Step until painted; {args.clicks} clicks", "", "wanted"),
-        ("median", f"{median(milliseconds):.0f} ms", "<= 200 ms"),
-        ("slowest", f"{max(milliseconds):.0f} ms", ""),
+        (f"click on Step in a run of {TOKENS} tokens; {args.clicks} clicks", "", "wanted"),
+        ("until painted, median", f"{median(painted):.0f} ms", "<= 200 ms"),
+        ("until painted, slowest", f"{max(painted):.0f} ms", ""),
+        ("until the page is at rest, median", f"{median(rested):.0f} ms", ""),
     ]
+
+
+def _long_run(tokens: int) -> Trace:
+    """The recording that opens the page, its rounds told again and again until the text has ``tokens`` tokens."""
+    recorded = traces.read(RECORDED)
+    longer = recorded.cut(0)
+    for round_ in cycle(recorded.rounds):
+        if len(longer.text_ids) >= tokens:
+            break
+        position = len(longer.header.prompt_ids) + len(longer.text_ids)
+        longer = longer.with_round(replace(round_, index=len(longer.rounds), position=position, finish=None))
+    return longer
 
 
 @contextmanager
