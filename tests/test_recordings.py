@@ -10,19 +10,21 @@ import pytest
 
 from specviz import trace as records
 from specviz.trace import Trace
+from specviz.ui import recordings, words
 
 if TYPE_CHECKING:
     from specviz.models.loading import Pair
 
 ASSETS = Path(__file__).parents[1] / "assets"
-NAMES = ("sampling", "greedy", "gumbel")
+NAMES = recordings.NAMES
+WITH_TWIN = tuple(recordings.RULES.values())
 
 
 def recording(name: str) -> Trace:
     return records.read(ASSETS / "traces" / f"{name}.jsonl")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", WITH_TWIN)
 def test_a_recording_and_its_twin_share_prompt_seed_and_rule(name: str) -> None:
     run, twin = recording(name), recording(f"{name}.twin")
     assert run.header.prompt_ids == twin.header.prompt_ids
@@ -33,7 +35,7 @@ def test_a_recording_and_its_twin_share_prompt_seed_and_rule(name: str) -> None:
         assert {round_.settings[key] for round_ in (*run.rounds, *twin.rounds)} == {run.rounds[0].settings[key]}
 
 
-@pytest.mark.parametrize("name", ["greedy", "gumbel"])
+@pytest.mark.parametrize("name", ["greedy", "gumbel", "match"])
 def test_where_the_text_must_be_the_targets_own_it_is(name: str) -> None:
     assert recording(name).text_ids == recording(f"{name}.twin").text_ids
 
@@ -44,6 +46,50 @@ def test_the_first_page_shows_every_fate_early() -> None:
     kinds = {round_.closing.kind for round_ in rounds if round_.closing is not None}
     assert fates == {"kept", "rejected", "unjudged"}
     assert kinds == {"correction", "bonus"}
+
+
+def test_every_rule_has_its_recording_and_every_recording_its_name() -> None:
+    from specviz.rules import RULES
+
+    assert recordings.RULES.keys() == RULES.keys()
+    for rule, name in recordings.RULES.items():
+        found = recordings.for_rule(rule)
+        assert found is not None
+        assert (found.name, found.settings["rule"]) == (name, rule)
+    copied = recordings.recording(recordings.NGRAM)
+    assert copied is not None
+    assert copied.settings["drafter"] == "ngram"
+    assert words.RECORDINGS.keys() == set(recordings.NAMES) == {found.name for found in recordings.every()}
+
+
+def test_the_first_rounds_show_what_the_rule_is_about() -> None:
+    """A match kept and one missed; an early miss carried by a later coin; copies kept, and a round without any."""
+    match = recording("match").rounds[:4]
+    assert {draft.fate for round_ in match for draft in round_.drafts} == {"kept", "rejected", "unjudged"}
+    block = recording("block").rounds[:4]
+    assert any(draft.fate == "kept" and not draft.passed for round_ in block for draft in round_.drafts)
+    copies = recording("ngram").rounds[:4]
+    assert any(round_.drafts and round_.kept == len(round_.drafts) for round_ in copies)
+    assert any(not round_.drafts for round_ in copies)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_recording_says_how_far_its_drafter_reaches(name: str) -> None:
+    rows = [draft.row for round_ in recording(name).rounds for draft in round_.drafts]
+    reach = {row.drafter_ids for row in rows if row is not None}
+    elsewhere = [row.target_mass_elsewhere for row in rows if row is not None]
+    if name == recordings.NGRAM:
+        assert reach == set(elsewhere) == {None}
+    else:
+        assert reach == {8192}
+        assert all(mass is not None and 0 <= mass <= 1 for mass in elsewhere)
+
+
+def test_every_race_of_the_recording_names_the_best_of_the_rest() -> None:
+    rows = [row for round_ in recording("gumbel").rounds for row in round_.rows()]
+    assert all(row.rest is not None and row.rest.runner is not None for row in rows)
+    raced = [row.rest for row in rows if row.tv is not None]
+    assert all(rest is not None and rest.drafter_runner is not None for rest in raced)
 
 
 @pytest.mark.parametrize("name", NAMES)

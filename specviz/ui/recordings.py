@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,17 @@ from specviz import trace as traces
 from specviz.trace import Trace
 
 FOLDER = Path(specviz.__file__).parents[1] / "assets" / "traces"
-RULES = {"speculative_sampling": "sampling", "greedy": "greedy", "gumbel_coupling": "gumbel"}
+RULES = {
+    "speculative_sampling": "sampling",
+    "greedy": "greedy",
+    "gumbel_coupling": "gumbel",
+    "token_match": "match",
+    "block_verification": "block",
+}
 """Which recording shows which rule; the first one opens the page."""
+NGRAM = "ngram"
+"""The recording whose drafts are copied from the text so far."""
+NAMES = (*RULES.values(), NGRAM)
 PICKED = "sampling"
 """The recording whose seed was chosen for what its first rounds show."""
 
@@ -51,9 +60,14 @@ def for_rule(rule: str) -> Recording | None:
     return recording(name) if name is not None else None
 
 
+def every() -> Iterator[Recording]:
+    """All recordings that are here."""
+    return (found for found in map(recording, NAMES) if found is not None)
+
+
 def first() -> Recording | None:
     """The recording that opens the page."""
-    return next((found for found in map(recording, RULES.values()) if found is not None), None)
+    return next(every(), None)
 
 
 @st.cache_resource(show_spinner=False)

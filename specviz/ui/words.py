@@ -114,7 +114,14 @@ OFFER = {
     "keep_live": "Keep this run",
     "twin": "Let the target write it alone",
 }
-RECORDINGS = {"sampling": "Sampling", "greedy": "Greedy", "gumbel": "Gumbel"}
+RECORDINGS = {
+    "sampling": "Sampling",
+    "greedy": "Greedy",
+    "gumbel": "Gumbel",
+    "match": "Match",
+    "block": "Block",
+    "ngram": "n-gram copies",
+}
 
 STATUS = {
     "recorded": "recorded",
