@@ -2,12 +2,13 @@
 
 import streamlit as st
 
-from specviz.ui import controls, frame, memory, recordings, session, stage, transport, words
+from specviz.ui import controls, frame, memory, recordings, session, sharing, stage, transport, words
 
 frame.page_setup("Decode")
 opening = recordings.first()
+arrival = sharing.arrival(opening)  # before anything reads the controls: it sets them
 wanted = controls.read(opening)
-run = session.current(wanted)
+run = session.current(wanted, arrival)
 top, place = st.container(), st.container()
 bare = session.bare()
 
@@ -20,6 +21,8 @@ with top:
     frame.offer(run, wanted)
 if not bare:  # slow work last, so that the frame stands still
     controls.sidebar(opening, wanted)
+    with st.sidebar:
+        sharing.files(run)
     with place:
         stage.stage(wanted)
 if controls.read(opening) != wanted:  # the address asked for something else

@@ -240,7 +240,8 @@ def test_a_touched_setting_leaves_the_recording_and_offers_to_go_live() -> None:
     page.run()
     assert page.label == before
     assert page.badges[0].startswith("recorded")
-    assert "temperature 0.7" in " ".join(text.value for text in page.test.text)
+    assert "Changed: T = 0.7." in " ".join(text.value for text in page.test.text)
+    assert page.test.button(key="go_live").label == "Continue live from here with T = 0.7"
     assert {"go_live", "start_live", "keep"} <= {button.key for button in page.test.button}
 
 
@@ -561,4 +562,5 @@ def test_going_on_live_keeps_the_recorded_rounds_before_the_cursor(pair: Any, mo
     assert run.live_round == len(before.rounds) == page.data("strip")["live_round"]
     assert [r.emitted for r in run.trace.rounds[:-1]] == [r.emitted for r in before.rounds]
     assert page.test.slider(key="length").value == 8 + 64
-    assert page.badges[0].startswith("measured here")
+    assert page.badges[0] == "recorded until token 8"
+    assert page.badges[1].startswith("measured here from then on")

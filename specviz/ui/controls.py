@@ -4,19 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any, Final
 
 import streamlit as st
 
 from specviz.models import catalogue
 from specviz.models.catalogue import EMBEDDED, PairSpec
-from specviz.ui import words
+from specviz.trace import Trace
+from specviz.ui import recordings, words
 from specviz.ui.recordings import Recording
 
-MAX_GAMMA = 16
-MAX_TEMPERATURE = 2.0
 LENGTHS = (4, 512)
-MAX_TOP_K = 1_000
+RANGES: dict[str, tuple[Any, Any]] = {
+    "gamma": (0, 16),
+    "temperature": (0.0, 2.0),
+    "drafter_temperature": (0.0, 2.0),
+    "top_k": (0, 1_000),
+    "top_p": (0.05, 1.0),
+    "length": LENGTHS,
+    "seed": (0, 2**31 - 1),
+}
+"""What each number may be, from and to; whole where the ends are."""
+SWITCHES = ("linked", "large")
 MAX_PROMPT = 2_000
 """Characters of an own text."""
 PLAIN: dict[str, Any] = {
@@ -49,6 +59,35 @@ class Wanted:
         return self.detail == "Story"
 
 
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A value in the address that its control does not take: what it takes, and what is used instead."""
+
+    takes: str
+    instead: str
+
+
+def offered() -> Mapping[str, PairSpec]:
+    """The pairs to choose from; those that ship where the list of others cannot be used."""
+    try:
+        return catalogue.pairs()
+    except ValueError:
+        return {spec.id: spec for spec in catalogue.SHIPPED}
+
+
+def choices(shown: Recording | None) -> dict[str, dict[str, str]]:
+    """Of each control with options, what it calls each of them: the address has the names."""
+    default = defaults(shown)["prompt"]
+    presets = {name: _preset(name) for name in words.PRESETS}
+    return {
+        "pair": {pair_id: spec.name for pair_id, spec in offered().items()},
+        "rule": words.RULES,
+        "drafter": words.DRAFTERS,
+        "detail": {name: name for name in words.DETAILS},
+        "prompt": ({} if default in presets else {default: default}) | presets | {words.OWN: words.OWN},
+    }
+
+
 def defaults(shown: Recording | None) -> dict[str, Any]:
     """Every control's default by its key: the settings of the recording that opens the page."""
     settings = PLAIN | dict(shown.settings if shown is not None else {})
@@ -65,6 +104,7 @@ def defaults(shown: Recording | None) -> dict[str, Any]:
         "top_p": float(settings["top_p"]),
         "length": _length(shown),
         "seed": settings["seed"],
+        "drafter": settings["drafter"],
         "prompt": preset if preset in words.PRESETS or shown is not None else next(iter(words.PRESETS)),
         "own_text": "",
         "detail": words.DETAILS[1],
@@ -78,17 +118,17 @@ def read(shown: Recording | None) -> Wanted:
     first and the controls last.
     """
     said = {key: st.session_state.get(key, default) for key, default in defaults(shown).items()}
-    greedy, linked = said["rule"] == "greedy", said["linked"] or said["detail"] == "Story"
+    greedy = said["rule"] == "greedy"
     temperature = 0.0 if greedy else float(said["temperature"])
     settings = {
         "rule": said["rule"],
         "gamma": said["gamma"],
         "temperature": temperature,
-        "drafter_temperature": temperature if greedy or linked else float(said["drafter_temperature"]),
+        "drafter_temperature": temperature if greedy or said["linked"] else float(said["drafter_temperature"]),
         "top_k": int(said["top_k"]),
         "top_p": float(said["top_p"]),
         "seed": int(said["seed"]),
-        "drafter": "model",
+        "drafter": _drafter_of(said["pair"], said["drafter"]),
     }
     return Wanted(said["pair"], settings, _asked(said, shown), said["length"], said["detail"])
 
@@ -101,7 +141,7 @@ def sidebar(shown: Recording | None, wanted: Wanted) -> None:
         _pair()
         st.pills(
             words.CONTROLS["rule"],
-            list(words.RULES),
+            [name for name in words.RULES if not wanted.story or name not in words.RARE_RULES or name == rule],
             default=default["rule"],
             required=True,
             format_func=words.RULES.__getitem__,
@@ -109,20 +149,79 @@ def sidebar(shown: Recording | None, wanted: Wanted) -> None:
             bind=BOUND,
         )
         st.caption(words.RULE_HELP[rule])
-        _slider("gamma", default, 0, MAX_GAMMA, help=words.CONTROLS["gamma.help"])
+        _slider("gamma", default, help=words.CONTROLS["gamma.help"])
         _temperatures(rule, default, wanted)
-        _slider("length", default, *LENGTHS, help=words.CONTROLS["length.help"])
-        st.number_input(words.CONTROLS["seed"], 0, 2**31 - 1, default["seed"], key="seed", bind=BOUND)
-        _prompt(shown, default, wanted)
+        _slider("length", default, help=words.CONTROLS["length.help"])
+        _number("seed", default)
+        _prompt(shown, default)
         if not wanted.story:
-            _cuts(default)
+            _more(default, wanted)
 
 
-def show(recording: Recording) -> None:
-    """Set the controls to a recording's settings; to be called from a callback."""
-    for key, value in defaults(recording).items():
-        if key not in ("own_text", "detail"):
-            st.session_state[key] = value
+def show(pair_id: str, settings: Mapping[str, Any], prompt: str, length: int) -> None:
+    """Set the controls to what a run was decoded with; to be called from a callback."""
+    shown = recordings.first()
+    for key, value in _said(pair_id, settings, prompt, length, shown).items():
+        st.session_state[key] = value
+    if st.session_state.prompt == words.OWN:
+        st.session_state.own_text = prompt if prompt == prompt.strip()[:MAX_PROMPT] else ""
+
+
+def address(pair_id: str, settings: Mapping[str, Any], prompt: str, length: int, detail: str) -> dict[str, str]:
+    """The parameters of an address at which the controls stand so; those at their defaults are left out."""
+    shown = recordings.first()
+    default, names = defaults(shown), choices(shown)
+    said = _said(pair_id, settings, prompt, length, shown) | {"detail": detail}
+    return {
+        key: names[key].get(value, value) if key in names else _written(value)
+        for key, value in said.items()
+        if value != default[key]
+    }
+
+
+def taken(key: str, raw: str, shown: Recording | None) -> Any:
+    """What the control ``key`` makes of ``raw`` in the address; :class:`Refused` where it takes no such thing."""
+    default, names = defaults(shown).get(key, False), choices(shown).get(key)
+    if names is not None:
+        found = next((value for value, name in names.items() if name == raw), None)
+        return Refused(words.LINK["not_offered"], names[default]) if found is None else found
+    if key in SWITCHES:
+        known = {"true": True, "false": False}
+        return known.get(raw.lower(), Refused(words.LINK["switch"], _written(default)))
+    low, high = RANGES[key]
+    try:
+        number = float(raw)
+    except ValueError:
+        number = float("nan")
+    whole = isinstance(low, int)
+    if isfinite(number) and low <= number <= high and not (whole and number % 1):
+        return int(number) if whole else number
+    return Refused(
+        words.LINK["whole" if whole else "range"].format(low=f"{low:,}", high=f"{high:,}"), _written(default)
+    )
+
+
+def _written(value: float | bool) -> str:
+    """A number or a switch as the address writes it."""
+    return str(value).lower() if isinstance(value, bool | int) else f"{value:g}"
+
+
+def fitting(settings: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The settings of a foreign record as far as the controls can show them."""
+    fits = {}
+    for name, plain in PLAIN.items():
+        value = (settings or {}).get(name)
+        if name in RANGES and type(value) in (int, float):
+            fits[name] = plain if isinstance(known := taken(name, str(value), None), Refused) else known
+        elif isinstance(value, str) and value in {"rule": words.RULES, "drafter": words.DRAFTERS}.get(name, ()):
+            fits[name] = value
+    both = {"temperature": 0.0, "drafter_temperature": 0.0} if fits.get("rule") == "greedy" else {}
+    return PLAIN | fits | both
+
+
+def length_of(trace: Trace) -> int:
+    """The length that the control shows for a run."""
+    return min(max(trace.header.max_new_tokens or len(trace.text_ids), LENGTHS[0]), LENGTHS[1])
 
 
 def lengthen(by: int) -> None:
@@ -130,53 +229,89 @@ def lengthen(by: int) -> None:
     st.session_state.length = min(st.session_state.get("length", LENGTHS[0]) + by, LENGTHS[1])
 
 
+def _said(
+    pair_id: str, settings: Mapping[str, Any], prompt: str, length: int, shown: Recording | None
+) -> dict[str, Any]:
+    """The value of each control for such a run. Under greedy the temperatures are left as they are."""
+    said = {name: settings[name] for name in ("rule", "gamma", "top_k", "top_p", "seed", "drafter") if name in settings}
+    if settings.get("rule") != "greedy":
+        linked = settings["temperature"] == settings["drafter_temperature"]
+        said |= {"temperature": float(settings["temperature"]), "linked": linked}
+        said |= {} if linked else {"drafter_temperature": float(settings["drafter_temperature"])}
+    names = choices(shown)["prompt"]
+    asked = shown.trace.header.prompt if shown is not None else None
+    presets = {text: name for name, text in words.PRESETS.items()}
+    preset = presets.get(prompt, words.RECORDED if prompt == asked and words.RECORDED in names else words.OWN)
+    return said | {"pair": pair_id, "length": length, "prompt": preset}
+
+
+def _drafter_of(pair_id: str, chosen: str) -> str:
+    """Who drafts: a pair without a drafter model has another kind of its own."""
+    spec = offered().get(pair_id)
+    return spec.drafter if spec is not None and chosen == "model" and not spec.has_drafter_model else chosen
+
+
 def _pair() -> None:
+    pairs = offered()
     try:
-        pairs: Mapping[str, PairSpec] = catalogue.pairs()
+        catalogue.pairs()
     except ValueError as error:
-        st.warning(words.MESSAGES["pairs"].format(reason=error))
-        pairs = {spec.id: spec for spec in catalogue.SHIPPED}
+        st.warning(words.MESSAGES["pairs"].format(reason=words.literal(str(error))))
     st.selectbox(
         words.CONTROLS["pair"], list(pairs), format_func=lambda pair_id: pairs[pair_id].name, key="pair", bind=BOUND
     )
 
 
-def _slider(key: str, default: Mapping[str, Any], low: Any, high: Any, **options: Any) -> None:
-    st.slider(words.CONTROLS[key], low, high, default[key], key=key, bind=BOUND, **options)
+def _slider(key: str, default: Mapping[str, Any], **options: Any) -> None:
+    st.slider(words.CONTROLS[key], *RANGES[key], default[key], key=key, bind=BOUND, **options)
+
+
+def _number(key: str, default: Mapping[str, Any], **options: Any) -> None:
+    st.number_input(words.CONTROLS[key], *RANGES[key], default[key], key=key, bind=BOUND, **options)
 
 
 def _temperatures(rule: str, default: Mapping[str, Any], wanted: Wanted) -> None:
-    greedy = rule == "greedy"
-    _slider("temperature", default, 0.0, MAX_TEMPERATURE, step=0.05, disabled=greedy)
-    linked = wanted.story or st.session_state.get("linked", default["linked"])
-    zero = wanted.settings["temperature"] == 0
-    note = "greedy" if greedy else "zero" if zero else "linked" if linked else "free"
+    if rule == "greedy":
+        st.slider(words.CONTROLS["temperature"], *RANGES["temperature"], 0.0, key="temperature_off", disabled=True)
+        st.caption(words.CONTROLS["temperature.greedy"])
+        return
+    _slider("temperature", default, step=0.05)
+    linked = st.session_state.get("linked", default["linked"])
+    note = "zero" if wanted.settings["temperature"] == 0 else "linked" if linked else "free"
     st.caption(words.CONTROLS[f"temperature.{note}"])
-    if greedy or wanted.story:
+    if wanted.story:
         return
     st.toggle(words.CONTROLS["linked"], default["linked"], key="linked", bind=BOUND)
     if not linked:
-        _slider("drafter_temperature", default, 0.0, MAX_TEMPERATURE, step=0.05)
+        _slider("drafter_temperature", default, step=0.05)
         st.caption(words.CONTROLS[f"drafter_temperature.{'gumbel' if rule == 'gumbel_coupling' else 'note'}"])
 
 
-def _cuts(default: Mapping[str, Any]) -> None:
+def _more(default: Mapping[str, Any], wanted: Wanted) -> None:
+    spec = offered().get(wanted.pair_id)
+    kinds = [name for name in words.DRAFTERS if name != "model" or spec is None or spec.has_drafter_model]
     with st.expander(words.CONTROLS["more"]):
-        st.number_input(
-            words.CONTROLS["top_k"],
-            0,
-            MAX_TOP_K,
-            default["top_k"],
-            key="top_k",
+        st.selectbox(
+            words.CONTROLS["drafter"],
+            kinds,
+            index=kinds.index(_drafter_of(wanted.pair_id, default["drafter"])),
+            format_func=words.DRAFTERS.__getitem__,
+            key="drafter",
             bind=BOUND,
-            help=words.CONTROLS["top_k.help"],
         )
-        _slider("top_p", default, 0.05, 1.0, step=0.05, help=words.CONTROLS["top_p.help"])
+        st.caption(words.DRAFTER_HELP[wanted.settings["drafter"]])
+        _number("top_k", default, help=words.CONTROLS["top_k.help"])
+        _slider("top_p", default, step=0.05, help=words.CONTROLS["top_p.help"])
 
 
 def _length(recording: Recording | None) -> int:
     limit = recording.trace.header.max_new_tokens if recording is not None else None
     return min(max(limit or 64, LENGTHS[0]), LENGTHS[1])
+
+
+def _preset(name: str) -> str:
+    """A preset's name and how it begins."""
+    return f"{name}: {' '.join(words.PRESETS[name].split()[:4]).rstrip('.,:')}…"
 
 
 def _preset_of(recording: Recording | None) -> str:
@@ -193,20 +328,22 @@ def _asked(said: Mapping[str, Any], shown: Recording | None) -> str:
     return words.PRESETS.get(said["prompt"], "")
 
 
-def _prompt(shown: Recording | None, default: Mapping[str, Any], wanted: Wanted) -> None:
-    options = [*words.PRESETS, words.OWN]
-    if default["prompt"] not in options:
-        options.insert(0, default["prompt"])
+def _prompt(shown: Recording | None, default: Mapping[str, Any]) -> None:
+    names = choices(shown)["prompt"]
     chosen = st.selectbox(
-        words.CONTROLS["prompt"], options, index=options.index(default["prompt"]), key="prompt", bind=BOUND
+        words.CONTROLS["prompt"],
+        list(names),
+        index=list(names).index(default["prompt"]),
+        format_func=names.__getitem__,
+        key="prompt",
+        bind=BOUND,
     )
     if chosen == words.OWN:
-        st.text_area(
-            words.OWN_LABEL,
-            key="own_text",
-            max_chars=MAX_PROMPT,
-            placeholder=words.OWN_PLACEHOLDER,
-            persist_state="session",
+        # No max_chars: the browser would drop what is longer without a word.
+        written = st.text_area(
+            words.OWN_LABEL, key="own_text", placeholder=words.OWN_PLACEHOLDER, persist_state="session"
         )
+        if len(written.strip()) > MAX_PROMPT:
+            st.caption(words.OWN_CUT.format(length=len(written.strip())))
     elif chosen in words.PRESETS:
         st.caption(words.PRESETS[chosen])

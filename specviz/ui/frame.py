@@ -7,8 +7,9 @@ from pathlib import Path
 
 import streamlit as st
 
+from specviz.figures.text import visible
 from specviz.models import catalogue
-from specviz.ui import components, controls, recordings, session, transport, words
+from specviz.ui import components, recordings, session, transport, words
 from specviz.ui.controls import Wanted
 from specviz.ui.loader import Status, loader, preloads
 from specviz.ui.session import Run
@@ -50,9 +51,9 @@ def heading(title: str, lead: str, run: Run) -> None:
 def _badges(run: Run, pair_id: str, before: str) -> None:
     status = loader().status(pair_id)
     header = run.trace.header
-    origin = words.STATUS["recorded" if run.recording is not None else "measured"]
-    machine = [part for part in ((header.device or "").upper(), _short(header.dtype)) if part]
-    components.badges([" · ".join([origin, *machine]), _standing(status)], key="badge_row")
+    *before_live, origin = session.origin(run)
+    machine = [visible(part) for part in ((header.device or "").upper()[:40], _short(header.dtype)[:40]) if part]
+    components.badges([*before_live, " · ".join([origin, *machine]), _standing(status)], key="badge_row")
     if status.state != before and (status.state in ("ready", "failed") or session.state().goal is not None):
         st.rerun()
 
@@ -97,7 +98,7 @@ def offer(run: Run, wanted: Wanted) -> None:
         st.text(text.format(changes=", ".join(changed)))
         with st.container(horizontal=True):
             same_text = session.same_text(run, wanted)
-            label = words.OFFER["continue" if same_text else "start"]
+            label = words.OFFER["continue" if same_text else "start"].format(changes=", ".join(changed))
             st.button(label, key="go_live", type="primary", on_click=session.go_live, args=(wanted,))
             if same_text:
                 st.button(words.OFFER["start"], key="start_live", on_click=session.start_live, args=(wanted,))
@@ -105,12 +106,4 @@ def offer(run: Run, wanted: Wanted) -> None:
                 label = words.OFFER["open"].format(name=words.RECORDINGS[other.name])
                 st.button(label, key="open_recording", on_click=session.open_recording, args=(other.name,))
             label = words.OFFER["keep" if run.recording is not None else "keep_live"]
-            st.button(label, key="keep", on_click=_keep, args=(run,))
-
-
-def _keep(run: Run) -> None:
-    found = recordings.recording(run.recording) if run.recording is not None else None
-    if found is not None:
-        controls.show(found)
-    else:
-        st.session_state.pair = run.pair_id
+            st.button(label, key="keep", on_click=session.keep)

@@ -12,7 +12,7 @@ from specviz.figures.events import Event
 from specviz.figures.sentences import Spans
 from specviz.figures.text import Texts, visible
 from specviz.trace import Round
-from specviz.ui import cards, components, recordings, session, transport, words
+from specviz.ui import cards, components, recordings, session, sharing, transport, words
 from specviz.ui.controls import Wanted
 from specviz.ui.extras import extras
 from specviz.ui.loader import loader, preloads
@@ -28,25 +28,34 @@ QUICKEST_S = 0.25
 def stage(wanted: Wanted) -> None:
     """Strip, sentence, card and panels; a fragment that moves by itself while playing."""
     period = max(QUICKEST_S, PERIOD_S / st.session_state.get("speed", 1.0))
-    st.fragment(_stage, key="stage", run_every=period if session.state().playing else None)(wanted)
+    moving = session.state().playing or session.state().bound
+    st.fragment(_stage, key="stage", run_every=period if moving else None)(wanted)
 
 
 def _stage(wanted: Wanted) -> None:
     now = session.state()
-    before = (now.playing, now.run.recording, now.run.trace.header)
+    before = _outside()
     if now.playing:
         session.play(story=wanted.story)
+    else:
+        session.reach(story=wanted.story)
     slot = st.empty()
     work(wanted, slot)
-    if now.message:
-        slot.warning(now.message)
+    if now.said:
+        slot.warning(now.said)
     cards.follow(now.run)
     _draw(now.run, wanted)
     if now.painted:
         now.painted = False
         st.rerun()
-    if before != (now.playing, now.run.recording, now.run.trace.header):
-        st.rerun()  # what stands outside the stage has changed too
+    if before != _outside():
+        st.rerun()
+
+
+def _outside() -> tuple[object, ...]:
+    """What stands outside the stage and has to be drawn again when it changes."""
+    now = session.state()
+    return now.playing, bool(now.bound), now.run.recording, now.run.trace.header
 
 
 def _draw(run: Run, wanted: Wanted) -> None:
@@ -56,6 +65,8 @@ def _draw(run: Run, wanted: Wanted) -> None:
     cards.draw(run, view.texts, on_turned=_turned)
     if run.event is not None:
         _panels(run, wanted, view.texts)
+    if not session.bare():
+        sharing.copy_link(run, wanted)
     with st.container(key="run_data"):
         components.run_data(laid_out, view.chunks)
         components.jump(f"card_{extras().panel}" if extras().panel else "", request=extras().jumps)

@@ -14,19 +14,40 @@ PICKED = (
     "A typical text: shared {alpha:.2f} (alpha over 40 prompts, recorded)."
 )
 
-STRIP = {
+STRIP: dict[str, Any] = {
     "prompt": "The prompt: given, not judged.",
     "empty": "Nothing is written yet. Press Step: the drafter guesses, the target judges.",
     "all": "show all drafts",
     "fewer": "show fewer drafts",
     "pinned": "following paused · return",
+    "live": "live from token {token}",
+    "whole": "show all {characters} characters",
+    "part": "show less",
+    "scrubber": "Drag to any moment. Marks above: rounds; marks below: rejected drafts so far.",
+    "meanings": {
+        "kept": "a draft that stays in the text",
+        "rejected": "a draft that is thrown away",
+        "unjudged": "written to follow a token that is gone",
+        "correction": "the target’s token in place of the rejected draft",
+        "bonus": "one token more, when every draft stayed",
+        "waiting": "drafted; its verdict is still to come",
+        "plain": "one read of the target, one token, no drafts",
+    },
 }
 COIN = {
     "stays": "stays",
     "goes": "goes",
+    "inside": "inside the bar",
+    "outside": "outside",
     "coin": "coin",
-    "target": "target:",
+    "coin_drag": "coin: drag it",
+    "drag": "Drag: what if it had fallen elsewhere? Or the arrow keys.",
+    "pin": "coin of place {place}, {draft}",
     "not_yet": "not asked yet",
+    "what_if": "what if",
+    "back": "back to what happened",
+    "ask": "ask one place at a time",
+    "asking": "asking …",
     "table": "as a table",
 }
 PLACE: dict[str, Any] = {
@@ -39,7 +60,38 @@ PLACE: dict[str, Any] = {
     "logits": ("target’s logit", "drafter’s"),
     "table": "as a table",
 }
-TALLY = {"title": "Tally · {rounds} so far", "none": "Tally", "table": "as a table"}
+EXACT = {
+    "deal": "deal 100,000 times",
+    "table": "as a table",
+}
+TALLY: dict[str, Any] = {
+    "title": "Tally · {rounds} so far",
+    "none": "Tally",
+    "table": "as a table",
+    "engines": "what engines call it",
+    "places": "Rounds that kept at least 1, 2, … drafts",
+    "place": "drafts",
+    "reached": "of rounds that drafted as many",
+    "kept": "of rounds that judged that place",
+    "few": "Grey: counted fewer than ten times.",
+    "lengths": "Tokens a round brought",
+    "closings": {
+        "correction": "closed by a correction",
+        "bonus": "by a bonus",
+        "plain": "a plain read",
+        "kept": "the text ended",
+    },
+    "band": "Kept so far, and what the rule expects",
+    "judged": "{judged} judged",
+    "pin": "kept",
+    "spread": "expected",
+    "common": "both begin",
+    "both": "both wrote",
+    "ours": "with the drafter",
+    "theirs": "the target alone",
+    "logits": "the logits where they part",
+}
+ROUNDS = {"title": "Every round in words", "table": "as a table"}
 
 PRESETS = {
     "chat": "Tell me a story about a dragon who was afraid of fire.",
@@ -52,6 +104,7 @@ OWN = "own text"
 RECORDED = "recorded"
 OWN_LABEL = "Your text, up to 2,000 characters"
 OWN_PLACEHOLDER = "What should the models answer?"
+OWN_CUT = "{length:,} characters: the models read the first 2,000."
 
 RULES = {
     "speculative_sampling": "Sampling",
@@ -67,6 +120,14 @@ RULE_HELP = {
     "token_match": "The target draws for itself; a draft stays where it is that very token.",
     "block_verification": "All coins together: the last one inside its bar carries every draft before it.",
 }
+RARE_RULES = ("token_match", "block_verification")
+DRAFTERS = {"model": "small model", "target": "the target itself", "ngram": "n-gram: copies", "none": "none"}
+DRAFTER_HELP = {
+    "model": "The pair’s own drafter guesses.",
+    "target": "The target drafts for itself: p = q, nearly every draft is kept, and nothing is saved.",
+    "ngram": "No model: it copies what followed the same words earlier in the text, where there is something to copy.",
+    "none": "No drafts: plain decoding, one read a token.",
+}
 DETAILS = ("Story", "Numbers", "Formulas")
 
 CONTROLS = {
@@ -75,14 +136,15 @@ CONTROLS = {
     "gamma": "gamma γ: drafts a round",
     "gamma.help": "The target checks them in one read of gamma + 1 rows. 0: no drafts, plain decoding.",
     "temperature": "temperature",
-    "temperature.linked": "moves both; p changes, so the text’s law changes",
-    "temperature.free": "the target’s; p changes, so the text’s law changes",
+    "temperature.linked": "moves both; p changes, so what the text is drawn from changes",
+    "temperature.free": "moves p only: what the text is drawn from changes",
     "temperature.greedy": "greedy is temperature 0",
     "temperature.zero": "now greedy: every p is 0 or 1",
     "linked": "drafter at the same temperature",
     "drafter_temperature": "drafter temperature",
-    "drafter_temperature.note": "moves q only: speed changes, the law does not",
+    "drafter_temperature.note": "moves q only: speed changes, the text’s chances do not",
     "drafter_temperature.gumbel": "moves q only: speed changes, not even the text does",
+    "drafter": "Drafter",
     "top_k": "top-k",
     "top_k.help": "Keep the k likeliest tokens of both models. 0 keeps all.",
     "top_p": "top-p",
@@ -92,6 +154,50 @@ CONTROLS = {
     "seed": "Seed",
     "prompt": "Prompt",
     "more": "more",
+}
+
+CHANGED = {
+    "pair": "the pair",
+    "prompt": "the prompt",
+    "rule": "the rule {value}",
+    "temperature": "T = {value}",
+    "drafter_temperature": "drafter T = {value}",
+    "top_k": "top-k {value}",
+    "top_p": "top-p {value}",
+    "drafter": "drafter: {value}",
+}
+"""A setting that was changed, in a few words."""
+
+LINK = {
+    "copy": "Copy link",
+    "copied": "copied",
+    "by_hand": "Copy it from here:",
+    "one": "The link asked for {asked}; {takes}, so {instead} is used.",
+    "many": "The link asked for {asked}, which cannot be had; the usual values are used instead.",
+    "more": "{count} more",
+    "moment": "the moment",
+    "moment.takes": "a moment is a round and an event, as in 7.3",
+    "moment.instead": "the usual one",
+    "whole": "it is a whole number from {low} to {high}",
+    "range": "it goes from {low} to {high}",
+    "switch": "it is true or false",
+    "not_offered": "that is not on offer",
+    "no_moment": "The link asked for the moment {at}, which this run of {rounds} does not have.",
+    "held": "This link’s run is decoded here as soon as the models are ready.",
+    "absent": "This link’s run has to be decoded, and the models are not on this machine: here is a recorded run.",
+    "file": "This run came from a file: share the file.",
+    "own": "This run has a text of its own, which stays out of links: share it as a file.",
+    "midway": "This run was changed midway: share it as a file.",
+}
+FILES = {
+    "download": "Download this run",
+    "open": "Open a run",
+    "label": "A run from a file (.jsonl, at most 5 MB)",
+    "refused": "{reason}. What is shown stays.",
+    "size": "the file has {size:.1f} MB, and at most 5 MB are read",
+    "rounds": "The file has {rounds:,} rounds; the first {shown:,} are shown.",
+    "no_pair": "This run ends here: no model can go on, because its pair ({pair}) is not on offer.",
+    "no_prompt": "This run ends here: no model can go on, because the file does not say its prompt.",
 }
 
 BUTTONS = {
@@ -107,7 +213,7 @@ BUTTONS = {
 OFFER = {
     "changed": "This is a recorded run with other settings. Changed: {changes}.",
     "pair": "This run was decoded by another pair. Changed: {changes}.",
-    "continue": "Continue live from this round",
+    "continue": "Continue live from here with {changes}",
     "start": "Start a live run",
     "open": "Open the recorded run: {name}",
     "keep": "Keep the recording",
@@ -126,6 +232,9 @@ RECORDINGS = {
 STATUS = {
     "recorded": "recorded",
     "measured": "measured here",
+    "file": "from a file",
+    "until": "{source} until token {token}",
+    "onwards": "measured here from then on",
     "absent": "The models are not on this machine yet; what you see is a recorded run.",
     "fetch": "Fetch the embedded pair ({megabytes} MB, once)",
     "retry": "Try again",

@@ -59,16 +59,18 @@ def work(wanted: Wanted, slot: Any) -> None:
 def _give_up(message: str) -> None:
     """Say why nothing comes, and stop asking for it. What is shown stays."""
     now = session.state()
-    now.message, now.playing = message, False
+    now.message, now.playing, now.bound = message, False, ""
     now.goal, now.ahead, now.twin_wanted, extras().asking = None, None, False, False
 
 
 def _hold(status: Status) -> None:
     """The models are not ready: say so, and let them come. What is shown stays."""
+    bound = session.state().bound
     if status.state in ("failed", "absent"):
-        _give_up(words.MESSAGES[status.state].format(reason=words.literal(status.message)))
+        reason = words.MESSAGES[status.state].format(reason=words.literal(status.message))
+        _give_up(words.LINK["absent"] if bound and status.state == "absent" else reason)
         return
-    session.state().message = words.MESSAGES["held"]
+    session.state().message = words.LINK["held"] if bound else words.MESSAGES["held"]
     if status.state == "idle":
         loader().start(session.pair_id())
         st.rerun()  # so that the badges begin to watch it

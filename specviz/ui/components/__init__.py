@@ -140,3 +140,12 @@ _jump = _component("jump")
 def jump(part: str, *, request: int, block: str = "nearest") -> None:
     """Bring the container with the key ``part`` into view, once for each new ``request``."""
     _jump(key="jump", data={"part": part, "request": request, "block": block})
+
+
+_copy_link = _component("copy_link")
+
+
+def copy_link(parameters: Mapping[str, str], *, reason: str) -> None:
+    """A button that copies this page's address with ``parameters``; disabled, and ``reason`` beside it, where there is
+    one."""
+    _copy_link(key="copy_link", data={"parameters": dict(parameters), "reason": reason, "words": words.LINK})
