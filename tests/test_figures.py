@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specviz.figures import coin, events, numbers, place, sentences, strip, tallies, twin
+from specviz.figures import coin, events, numbers, place, sentences, strip
 from specviz.figures.events import Event, Timeline
 from specviz.figures.text import Reader, Texts, token, visible
 from specviz.trace import Closing, Draft, Header, Rest, Round, Row, Token, Trace
@@ -597,137 +597,11 @@ def test_a_character_cut_in_half_by_two_tokens_is_whole_in_the_strip() -> None:
     assert chunk["rounds"][0]["closing"][0] == "😀"
 
 
-# --- tally and twin ---------------------------------------------------------------------------------------------------
-
-
-def test_every_rate_carries_its_fraction() -> None:
-    trace = make_trace(tokens=96)
-    measures = {measure.name: measure for measure in tallies.layout(trace.rounds).measures}
-    kept = sum(round_.kept for round_ in trace.rounds)
-    judged_drafts = sum(len(round_.judged) for round_ in trace.rounds)
-    drafted = sum(len(round_.drafts) for round_ in trace.rounds)
-    assert measures["kept of judged"].fraction == f"{kept}/{judged_drafts}"
-    assert measures["kept of drafted"].fraction == f"{kept}/{drafted}"
-    assert measures["tokens per read"].fraction == f"96/{len(trace.rounds)}"
-    assert measures["kept of judged"].value == f"{kept / judged_drafts:.2f}"
-
-
-def test_a_rate_over_too_few_drafts_is_grey() -> None:
-    short = tallies.layout(make_trace(tokens=5).rounds)
-    assert {measure.few for measure in short.measures} == {True}
-    assert {measure.known_as for measure in short.measures} == {tallies.TOO_FEW}
-
-
-def test_without_drafts_there_is_no_rate_of_drafts() -> None:
-    plain = tallies.layout(make_trace(gamma=0, tokens=12).rounds)
-    assert [measure.name for measure in plain.measures] == ["tokens per read"]
-    assert plain.measures[0].value == "1"
-    assert tallies.layout(()).measures == ()
-
-
-def test_story_shows_tokens_per_read_only() -> None:
-    assert [measure.name for measure in tallies.layout(make_trace().rounds, story=True).measures] == ["tokens per read"]
-
-
 def test_before_the_target_reads_the_table_does_not_know_what_is_shared() -> None:
     trace = make_trace()
     round_, event = next((r, e) for r, e in moments(trace) if e.kind == "draft")
     table = place.layout(trace, round_, event, Texts.of(trace), selected=0).table
     assert all(row[3:6] == ("–", "–", "–") for row in table.rows)
-
-
-def settled(trace: Trace, **settings: Any) -> list[Round]:
-    return [dataclasses.replace(r, settings={**(r.settings or {}), **settings}) for r in trace.rounds]
-
-
-def test_what_cannot_be_expected_is_said_of_its_own_rounds_only() -> None:
-    block = list(make_trace("block_verification").rounds)
-    sampling = settled(make_trace(), temperature=1.0, drafter_temperature=1.0)
-    greedy = settled(make_trace("greedy"), temperature=0.0, drafter_temperature=0.0)
-    assert tallies.BLOCK in tallies.layout(block).lines
-    assert tallies.CERTAIN in tallies.layout(greedy).lines
-    for mixed in (sampling + greedy, sampling + block):
-        expectation = tallies.layout(mixed).lines[0]
-        assert expectation.startswith("Kept so far")
-        assert (tallies.BLOCK_LEFT_OUT in expectation) == (block[0] in mixed)
-
-
-def test_at_temperature_zero_nothing_is_left_to_chance_under_any_rule() -> None:
-    calm = settled(make_trace(), temperature=0.0, drafter_temperature=0.0)
-    assert tallies.CERTAIN in tallies.layout(calm).lines
-    drawn = settled(make_trace(), temperature=0.0, drafter_temperature=1.0)
-    assert tallies.CERTAIN not in tallies.layout(drawn).lines
-
-
-def test_a_twin_with_the_same_text_counts_the_reads_saved() -> None:
-    trace, alone = make_trace("greedy"), make_trace("greedy", gamma=0)
-    assert trace.text_ids == alone.text_ids
-    agree, said = twin.compare(trace, alone, Texts.of(trace))
-    assert agree
-    assert sentences.plain(said) == f"Same 48 tokens, {len(trace.rounds)} reads instead of 48."
-
-
-def altered(trace: Trace, index: int, lead: float) -> Trace:
-    """The twin with another token at ``index``, where its two largest logits are ``lead`` apart."""
-    rounds = list(trace.rounds)
-    closing = rounds[index].closing
-    assert closing is not None
-    assert closing.row is not None
-    row = dataclasses.replace(closing.row, target_top2=((1, 5.0 + lead), (2, 5.0)))
-    other = closing.id + 1
-    rounds[index] = dataclasses.replace(
-        rounds[index], emitted=(other,), closing=dataclasses.replace(closing, id=other, row=row)
-    )
-    return Trace(trace.header, tuple(rounds))
-
-
-@pytest.mark.parametrize(
-    ("lead", "agree", "called"), [(0.0, True, "near tie"), (1e-4, True, "near tie"), (1.0, False, "report")]
-)
-def test_a_difference_is_located_and_called_by_its_name(lead: float, agree: bool, called: str) -> None:
-    trace = make_trace("greedy")
-    found, said = twin.compare(trace, altered(make_trace("greedy", gamma=0), 9, lead), Texts.of(trace))
-    assert found == agree
-    assert called in sentences.plain(said)
-    assert "9 tokens" in sentences.plain(said)
-
-
-@pytest.mark.parametrize("rule", ["speculative_sampling", "token_match", "gumbel_coupling", "block_verification"])
-def test_at_temperature_zero_every_rule_promises_the_text(rule: str) -> None:
-    trace = make_trace("greedy")
-    calm = [
-        dataclasses.replace(r, settings={**(r.settings or {}), "rule": rule, "temperature": 0.0}) for r in trace.rounds
-    ]
-    run = Trace(trace.header, tuple(calm))
-    for lead, called in ((0.0, "near tie"), (1.0, "report")):
-        _, said = twin.compare(run, altered(make_trace("greedy", gamma=0), 9, lead), Texts.of(trace))
-        assert called in sentences.plain(said)
-
-
-@pytest.mark.parametrize(("behind", "called"), [(1e-5, "near tie"), (0.5, "report")])
-def test_under_gumbel_coupling_the_race_decides_what_a_near_tie_is(behind: float, called: str) -> None:
-    trace, alone = make_trace("gumbel_coupling"), make_trace("gumbel_coupling", gamma=0, seed=8)
-    apart = twin.first_difference(trace, alone)
-    assert apart is not None
-    rounds = list(alone.rounds)
-    closing = rounds[apart].closing
-    assert closing is not None
-    assert closing.row is not None
-    raced = (
-        Token(trace.text_ids[apart], "61", p=0.3, noise=1.0),
-        Token(alone.text_ids[apart], "62", p=0.3, noise=1.0 + behind),
-    )
-    row = dataclasses.replace(closing.row, tokens=raced, target_top2=((1, 9.0), (2, 1.0)))
-    rounds[apart] = dataclasses.replace(rounds[apart], closing=dataclasses.replace(closing, row=row))
-    _, said = twin.compare(trace, Trace(alone.header, tuple(rounds)), Texts.of(trace))
-    assert called in sentences.plain(said)
-
-
-def test_under_sampling_another_text_is_no_fault() -> None:
-    trace = make_trace()
-    agree, said = twin.compare(trace, make_trace(gamma=0, seed=8), Texts.of(trace))
-    assert agree
-    assert "same law" in sentences.plain(said)
 
 
 # --- hostile text -----------------------------------------------------------------------------------------------------

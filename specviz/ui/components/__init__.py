@@ -17,8 +17,10 @@ import streamlit as st
 from specviz.figures import palette
 from specviz.figures.coin import Coin
 from specviz.figures.place import Place
+from specviz.figures.rounds import Rounds
 from specviz.figures.sentences import Spans
 from specviz.figures.tallies import Tally
+from specviz.figures.twin import Twin
 from specviz.ui import words
 
 _FOLDER = Path(__file__).parent
@@ -55,6 +57,7 @@ def _component(name: str) -> Callable[..., Any]:
 _run_data, _strip, _coin, _place, _tally, _badges = map(
     _component, ("run_data", "strip", "coin", "place", "tally", "badges")
 )
+_rounds = _component("rounds")
 
 
 def run_data(run: str, chunks: Sequence[dict[str, Any]]) -> None:
@@ -116,9 +119,21 @@ def place(layout: Place, *, formulas: bool) -> None:
     _place(key="place", data=data if formulas else data | {"formula": None})
 
 
-def tally(layout: Tally, *, title: str, twin: Spans) -> None:
-    """The tally and, under it, what the twin says."""
-    _tally(key="tally", data=asdict(layout) | {"title": title, "twin": twin, "words": words.TALLY})
+def tally(layout: Tally, *, title: str, twin: Twin | Spans = (), detail: str = "Numbers") -> None:
+    """The tally and, under it, the twin: what it says, and both texts."""
+    texts = twin if isinstance(twin, Twin) else None
+    data = asdict(layout) | {
+        "title": title,
+        "twin": texts.sentence if texts is not None else twin,
+        "texts": asdict(texts) if texts is not None else None,
+        "words": words.TALLY,
+    }
+    _tally(key="tally", data=data if detail == "Formulas" else data | {"formula": None})
+
+
+def rounds(layout: Rounds) -> None:
+    """Every round as one sentence, and as a table."""
+    _rounds(key="rounds", data=asdict(layout) | {"words": words.ROUNDS})
 
 
 def badges(texts: Sequence[str], *, key: str) -> None:
