@@ -16,6 +16,7 @@ import streamlit as st
 
 from specviz.figures import palette
 from specviz.figures.coin import Coin
+from specviz.figures.exact import Exact
 from specviz.figures.place import Place
 from specviz.figures.rounds import Rounds
 from specviz.figures.sentences import Spans
@@ -117,6 +118,17 @@ def place(layout: Place, *, formulas: bool) -> None:
     """The place on one baseline."""
     data = asdict(layout) | {"words": words.PLACE}
     _place(key="place", data=data if formulas else data | {"formula": None})
+
+
+_exact = _component("exact")
+
+
+def exact(layout: Exact, *, detail: str, on_dealt: Callable[[], None]) -> None:
+    """Why the text is exact, in frames; its trigger ``dealt`` (true) asks for the place to be dealt many times.
+
+    ``detail`` is how much is shown: Story hides all numbers but the sizes, Formulas adds the formula.
+    """
+    _exact(key="exact", data=asdict(layout) | {"words": words.EXACT, "detail": detail}, on_dealt_change=on_dealt)
 
 
 def tally(layout: Tally, *, title: str, twin: Twin | Spans = (), detail: str = "Numbers") -> None:
