@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -57,6 +58,21 @@ class Pair(Protocol):
 
     def drafter(self, kind: Any = "model") -> LanguageModel:
         """A new reader of the drafter."""
+
+
+@dataclass(frozen=True, slots=True)
+class OneAtATime:
+    """A round's read beside as many reads of one row.
+
+    ``rows`` gamma + 1; ``difference`` the largest absolute difference of a logit, over entries that are finite both
+    ways; ``agree`` whether every row has the same first choice; seconds of the forward calls, prefill left out.
+    """
+
+    rows: int
+    difference: float
+    agree: bool
+    one_seconds: float
+    many_seconds: float
 
 
 class Decoder:
@@ -205,6 +221,34 @@ class Decoder:
             return target_logits, None, None
         drafter_logits = reader.extend(ids[:position]).logits[-1]
         return target_logits, drafter_logits, torch.nonzero(torch.isfinite(drafter_logits))[:, 0]
+
+    def one_at_a_time(self, round_: Round) -> OneAtATime:
+        """Read a round's drafts again: all rows at once, then one row after the other, with a reader of its own.
+
+        Args:
+            round_: a round of this decoder's trace, decoded here or recorded elsewhere.
+
+        Raises:
+            ValueError: the round is not one of the trace.
+        """
+        if round_ not in self._trace.rounds:
+            raise ValueError(f"round {round_.index} is not a round of this decoder's trace")
+        ids = [*self._trace.header.prompt_ids, *self._trace.text_ids][: round_.position]
+        fed = [ids[-1], *(draft.id for draft in round_.drafts)]
+        reader = self.pair.target()
+        prepare(reader, ids)
+        one = reader.extend(fed, rows=len(fed))
+        reader.rollback(len(fed))
+        many = [reader.extend([token_id]) for token_id in fed]
+        together, apart = one.logits, torch.cat([read.logits for read in many])  # (gamma+1, vocab)
+        finite = torch.isfinite(together) & torch.isfinite(apart)
+        return OneAtATime(
+            rows=len(fed),
+            difference=float(torch.where(finite, (together - apart).abs(), 0.0).max()),
+            agree=bool((together.argmax(-1) == apart.argmax(-1)).all()),
+            one_seconds=one.seconds,
+            many_seconds=sum(read.seconds for read in many),
+        )
 
     def _round(self) -> Round:
         settings, header = self.settings, self._trace.header

@@ -108,10 +108,39 @@ def strip(
     )
 
 
-def coin(layout: Coin, *, formulas: bool) -> None:
-    """The coin panel."""
-    data = asdict(layout) | {"words": words.COIN}
-    _coin(key="coin", data=data if formulas else data | {"formula": None})
+def coin(
+    layout: Coin,
+    *,
+    detail: str = words.DETAILS[1],
+    answer: Spans = (),
+    on_thrown: Callable[[], None] | None = None,
+    on_asked: Callable[[], None] | None = None,
+    formulas: bool = False,
+) -> None:
+    """The coin panel; at the read, what each of its rows saw and answered.
+
+    The triggers stand in ``st.session_state.coin``: ``thrown`` (a pin was let go: {round, place, coin, stays, changed},
+    ``stays`` about that draft, ``changed`` whether any draft would have another fate) and ``asked`` (the round whose
+    places are to be asked one at a time; ``answer`` is shown under the button).
+    """
+    _coin(
+        key="coin",
+        data=asdict(layout)
+        | {
+            "words": words.COIN,
+            "story": detail == words.DETAILS[0],
+            "formula": layout.formula if formulas or detail == words.DETAILS[2] else None,
+            "answer": answer,
+            "reports": on_thrown is not None,
+            "asks": on_asked is not None,
+        },
+        on_thrown_change=on_thrown or _ignore,
+        on_asked_change=on_asked or _ignore,
+    )
+
+
+def _ignore() -> None:
+    """Nobody listens."""
 
 
 def place(layout: Place, *, formulas: bool) -> None:
