@@ -235,6 +235,10 @@ def test_whether_it_paid_is_seconds_a_token_without_the_prompts_read() -> None:
     faster = plain(tallies.layout(rounds, twin=alone(40, 0.1)).pay)
     assert "1.28×, faster than the target alone" in faster
     assert "2.00 tokens a read would be 2.00×" in faster
+    cheap = [dataclasses.replace(r, passes=(Pass("target", "verify", 5, 0, 0.06),), seconds=0.06) for r in rounds[1:]]
+    assert "nothing was lost on the way" in plain(tallies.layout(cheap, twin=alone(40, 0.06)).pay)
+    half = [dataclasses.replace(r, seconds=0.2) for r in rounds[1:]]
+    assert "1.00×, as fast as the target alone" in plain(tallies.layout(half, twin=alone(40, 0.1)).pay)
 
 
 @given(shapes, st.floats(0.01, 1.0), st.floats(0.0, 0.1))

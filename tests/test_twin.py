@@ -62,6 +62,7 @@ def test_under_sampling_another_text_is_no_fault(rule: str) -> None:
     assert (both.agrees, both.verdict) == (True, "chances")
     assert plain(both.sentence).startswith("Another text, dealt from the same chances: ")
     assert "law" not in plain(both.sentence)
+    assert both.table.rows == ()
 
 
 def test_under_sampling_the_same_text_is_luck() -> None:

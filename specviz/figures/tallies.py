@@ -385,7 +385,7 @@ def _pay(
         return fill(PAY["no times"]), ()
     ratio = (alone.rounds / alone.tokens) / (ours.rounds / ours.tokens)
     parts = _parts(ours, alone)
-    lost = sum(parts.values()) > 0
+    lost = ratio < 0.995 * ours.tokens / ours.reads
     which = "even" if f"{ratio:.2f}" == "1.00" else "slower" if ratio < 1 else "faster" if lost else "free"
     mine, theirs = _milliseconds(ours.rounds / ours.tokens, alone.rounds / alone.tokens)
     said = fill(

@@ -43,7 +43,7 @@ class Twin:
     on from the first token that differs, which is set strong (both empty where none does).
 
     ``agrees`` is whether run and twin keep what their rule promises. The table holds both records' two largest logits
-    at the difference; no rows where there is none.
+    at a difference that the rule does not allow; no rows where there is none.
     """
 
     agrees: bool
@@ -87,7 +87,7 @@ def layout(trace: Trace, twin: Trace, texts: Texts) -> Twin:
         common=common + (token(begun) if begun and apart is None else ""),
         ours=_parted(ours[cut:], begun, texts) if apart is not None else (),
         theirs=_parted(theirs[cut:], begun, texts) if apart is not None else (),
-        table=_table(trace, twin, apart, texts),
+        table=_table(trace, twin, apart if promised else None, texts),
     )
 
 
@@ -248,7 +248,7 @@ def _table(trace: Trace, twin: Trace, apart: int | None, texts: Texts) -> Table:
         for name, one in ((OURS, trace), (THEIRS, twin)):
             row = _row_at(one, apart)
             top = [
-                (texts(i), "–∞" if logit is None else f"{logit:.4f}") for i, logit in (row and row.target_top2) or ()
+                (texts(i), "−∞" if logit is None else f"{logit:.4f}") for i, logit in (row and row.target_top2) or ()
             ]
             top = (top + [("not recorded", "–")] * 2)[:2]
             rows.append((name, texts(one.text_ids[apart]), *top[0], *top[1]))

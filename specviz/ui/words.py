@@ -78,9 +78,10 @@ TALLY: dict[str, Any] = {
     "closings": {
         "correction": "closed by a correction",
         "bonus": "by a bonus",
-        "plain": "a plain read",
-        "kept": "the text ended",
+        "plain": "by a plain read",
+        "kept": "by the text’s end",
     },
+    "or": " or ",
     "band": "Kept so far, and what the rule expects",
     "judged": "{judged} judged",
     "pin": "kept",

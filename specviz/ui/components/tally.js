@@ -58,8 +58,10 @@ const paintPlaces = (box, places, words) => {
 const paintLengths = (box, lengths, words) => {
   box.hidden = !lengths.length;
   if (box.hidden) return;
-  const seen = new Map(lengths.flatMap((one) => one.parts.map(([meaning, fate]) => [fate, meaning])));
-  const keys = make("div", "keys", ...[...seen].map(([fate, meaning]) => key(meaning, words.closings[fate])));
+  // Bonus and plain read are drawn from the target alike: one colour, one key.
+  const seen = new Map();
+  for (const [meaning, fate] of lengths.flatMap((one) => one.parts)) seen.set(meaning, (seen.get(meaning) ?? new Set()).add(words.closings[fate]));
+  const keys = make("div", "keys", ...[...seen].map(([meaning, closings]) => key(meaning, [...closings].join(words.or))));
   box.replaceChildren(make("figcaption", "", words.lengths), list(lengths.map(lengthRow)), keys);
 };
 
