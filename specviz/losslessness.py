@@ -7,6 +7,7 @@ where the draft is kept; it stands at the next place and counts nowhere here.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from array_api_compat import array_namespace, device
@@ -92,6 +93,7 @@ def deal(rule: Rule, p: Array, q: Array, count: int, seed: int) -> Outcome:
     return Outcome(drafted, kept, dealt)
 
 
+@lru_cache(maxsize=256)
 def noise_band(chance: float, count: int, miss: float) -> tuple[int, int]:
     """The smallest and the largest count that ``count`` independent draws show of something with this chance.
 

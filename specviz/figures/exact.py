@@ -107,9 +107,9 @@ DEALT_FRAMES = (
 )
 
 WHY = {
-    "coin": "[Speculative sampling, when and why:] the usual choice where text is sampled. No rule that judges one "
-    "draft at a time keeps more of them. The chances stay exactly the target’s; the words may change with the drafter "
-    "and with gamma.",
+    "coin": "[Speculative sampling, when and why:] the usual choice where text is sampled. No exact rule that judges "
+    "one draft at a time keeps more of them. The chances stay exactly the target’s; the words may change with the "
+    "drafter and with gamma.",
     "greedy": "[Greedy, when and why:] for one fixed answer, and for tests. The text is what the target would write "
     "alone at temperature 0, up to rounding where two tokens nearly tie. The price: a good draft that is only the "
     "target’s second choice goes.",
@@ -399,8 +399,8 @@ class _Drawn:
         chances = {"drafted": self.q, "emitted": self.wanted}
         if self.exchange.mode != "gumbel_coupling":
             chances["kept"] = self.chances.kept
-        self.cells = sum(0 < chance < 1 for law in chances.values() for chance in law)
-        count, miss = self.deal.count, MISS / max(self.cells, 1)
+        uncertain = sum(0 < chance < 1 for law in chances.values() for chance in law)
+        count, miss = self.deal.count, MISS / max(uncertain, 1)
         return {
             name: [losslessness.noise_band(min(float(chance), 1.0), count, miss) for chance in law]
             for name, law in chances.items()
@@ -489,7 +489,7 @@ class _Drawn:
         out = sum(self._outside(counted[name], name) for name in self.bands)
         fields = {
             "count": f"{self.deal.count:,}",
-            "cells": self.cells,
+            "cells": sum(map(len, self.bands.values())),
             "out": out,
             "lie": "lies" if out == 1 else "lie",
         }
