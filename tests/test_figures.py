@@ -5,13 +5,12 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specviz.figures import coin, events, numbers, place, sentences, strip
+from specviz.figures import coin, events, numbers, place, sentences
 from specviz.figures.events import Event, Timeline
 from specviz.figures.text import Reader, Texts, token, visible
 from specviz.trace import Closing, Draft, Header, Rest, Round, Row, Token, Trace
@@ -27,90 +26,6 @@ def trace(request: pytest.FixtureRequest) -> Trace:
 
 def moments(trace: Trace, *, story: bool = False) -> list[tuple[Round, Event]]:
     return [(trace.rounds[event.round], event) for event in Timeline(trace, story=story).events]
-
-
-# --- events -----------------------------------------------------------------------------------------------------------
-
-
-def test_a_round_is_drafts_then_the_read_then_verdicts_then_the_closing_token() -> None:
-    round_ = next(r for r in make_trace().rounds if r.kept == 2 and len(r.drafts) == 4)
-    kinds = [(event.kind, event.place) for event in events.of_round(round_)]
-    drafts = [("draft", place) for place in range(4)]
-    assert kinds == [*drafts, ("read", None), *(("verdict", place) for place in range(3)), ("closing", None)]
-
-
-def test_block_verification_gives_one_verdict_about_all_drafts() -> None:
-    for round_ in make_trace("block_verification").rounds:
-        verdicts = [event for event in events.of_round(round_) if event.kind == "verdict"]
-        assert len(verdicts) == bool(round_.drafts)
-        assert all(events.settled(round_, verdict) for verdict in verdicts)
-
-
-def test_under_story_the_drafts_are_one_event(trace: Trace) -> None:
-    for round_ in trace.rounds:
-        told = [event.kind for event in events.of_round(round_, story=True)]
-        assert told.count("draft") == bool(round_.drafts)
-
-
-def test_plain_decoding_is_one_event_a_token() -> None:
-    trace = make_trace(gamma=0, tokens=5)
-    assert [event.kind for event in Timeline(trace).events] == ["closing"] * 5
-
-
-def test_no_fate_is_known_before_its_verdict(trace: Trace) -> None:
-    for round_, event in moments(trace):
-        for index in range(len(round_.drafts)):
-            if event.kind in ("draft", "read"):
-                assert events.standing(round_, index, event) == "waiting"
-            if events.settled(round_, event):
-                assert events.standing(round_, index, event) == round_.drafts[index].fate
-
-
-def test_drafts_behind_a_kept_stop_token_are_never_judged() -> None:
-    trace = make_trace(may_stop=True, seed=7)
-    last = trace.rounds[-1]
-    assert last.finish == "stop"
-    assert last.closing is None
-    *_, end = events.of_round(last)
-    assert end.kind == "verdict"
-    assert events.closed(last, end)
-    assert {events.standing(last, index, end) for index in range(len(last.judged), len(last.drafts))} <= {"unjudged"}
-
-
-@pytest.mark.parametrize("story", [False, True])
-def test_an_event_keeps_its_place_when_the_telling_changes(trace: Trace, story: bool) -> None:
-    told, other = Timeline(trace, story=story), Timeline(trace, story=not story)
-    for event in told.events:
-        there = other.events[other.index(event)]
-        assert there.round == event.round
-        assert events.KINDS.index(there.kind) >= events.KINDS.index(event.kind)
-        assert told.events[told.index(event)] == event
-
-
-def test_the_page_opens_where_a_draft_was_kept_and_another_rejected(trace: Trace) -> None:
-    event = Timeline(trace).first_rejection()
-    assert event is not None
-    assert trace.rounds[event.round].judged[-1].fate == "rejected"
-    before = [r for r in trace.rounds[: event.round] if any(d.fate == "rejected" for d in r.drafts)]
-    assert sum(r.kept for r in trace.rounds[: event.round + 1]) > 0
-    assert sum(r.kept for r in before) == 0
-
-
-def test_a_run_that_keeps_nothing_opens_at_its_first_rejection() -> None:
-    trace = Trace(Header(prompt_ids=(5,)), (judged(0.1, 0.4, 0.2, "rejected"),))
-    assert Timeline(trace).first_rejection() == Event(0, "verdict", 0)
-    assert Timeline(Trace(Header(prompt_ids=(5,)))).first_rejection() is None
-
-
-def test_the_end_of_a_round_is_its_closing_token() -> None:
-    timeline = Timeline(make_trace())
-    index = 0
-    for round_ in timeline.trace.rounds:
-        end = timeline.next_closing(index)
-        assert end is not None
-        assert timeline.events[end] == Event(round_.index, "closing")
-        index = end
-    assert timeline.next_closing(index) is None
 
 
 # --- numbers ----------------------------------------------------------------------------------------------------------
@@ -207,81 +122,6 @@ def test_the_pieces_of_a_text_are_the_text(text: str, lengths: list[int]) -> Non
         read += reader.piece(raw[start : start + length])
         start += length
     assert read == text
-
-
-# --- sentences --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("story", [False, True])
-def test_every_event_of_every_rule_has_a_sentence_that_names_its_token(trace: Trace, story: bool) -> None:
-    texts = Texts.of(trace)
-    for round_, event in moments(trace, story=story):
-        said = sentences.plain(sentences.of_event(round_, event, texts, story=story, left=3))
-        assert said.endswith((".", "!"))
-        assert not set(said) & set("[]{}")
-        if event.kind == "closing":
-            assert round_.closing is not None
-            assert texts(round_.closing.id) in said
-        if event.kind == "draft" or (event.kind == "verdict" and not events.judges_at_once(round_)):
-            assert texts(round_.drafts[event.place or 0].id) in said
-
-
-def test_the_sentence_of_a_verdict_holds_the_records_numbers() -> None:
-    for round_, event in moments(make_trace()):
-        if event.kind != "verdict":
-            continue
-        draft = round_.drafts[event.place or 0]
-        said = sentences.plain(sentences.of_event(round_, event, Texts.of(make_trace(tokens=4))))
-        p, q = numbers.told_apart(draft.p, draft.q)
-        assert f" {p}" in said
-        assert f" {q}" in said
-        assert draft.accept_prob is not None
-        assert draft.coin is not None
-        if draft.accept_prob >= 1:
-            assert "for sure" in said
-        else:
-            assert f"The coin fell at {numbers.told_apart(draft.accept_prob, draft.coin)[1]}" in said
-            assert ("stays:" in said) == (draft.coin < draft.accept_prob)
-
-
-def test_marks_in_a_token_are_not_taken_for_emphasis() -> None:
-    spans = sentences.say("coin.never", draft="[x]{y}", why="so")
-    assert spans[:2] == (("[x]{y}", "strong token"), (" goes:", "strong"))
-
-
-def judged(p: float, q: float, accept: float, fate: Any, **settings: Any) -> Round:
-    draft = Draft(id=1, p=p, q=q, accept_prob=accept, coin=0.5, passed=fate == "kept", fate=fate, row=Row(tv=0.5))
-    return Round(0, 1, {"rule": "speculative_sampling", **settings}, (draft,), Closing(2, "correction"), (2,))
-
-
-@pytest.mark.parametrize(
-    ("settings", "why"),
-    [
-        ({"top_p": 0.9}, "top-p rules it out"),
-        ({"top_k": 5}, "top-k rules it out"),
-        ({"top_k": 5, "top_p": 0.5}, "top-k and top-p rules it out"),
-        ({"temperature": 0.0}, "at temperature 0"),
-        ({}, "no chance at all"),
-    ],
-)
-def test_a_draft_that_the_target_rules_out_says_what_rules_it_out(settings: dict[str, Any], why: str) -> None:
-    round_ = judged(0.0, 0.4, 0.0, "rejected", **settings)
-    assert why in sentences.plain(sentences.of_event(round_, Event(0, "verdict", 0), Texts({})))
-
-
-def test_a_short_round_says_why_it_is_short() -> None:
-    trace = make_trace(tokens=48)
-    short = next(r for r in trace.rounds if 0 < len(r.drafts) < 4)
-    left = 48 - (short.position - len(trace.header.prompt_ids))
-    last = Event(short.index, "draft", len(short.drafts) - 1)
-    said = sentences.plain(sentences.of_event(short, last, Texts.of(trace), left=left))
-    assert f"{left} token" in said
-
-
-def test_a_stop_token_that_was_kept_ends_the_text() -> None:
-    trace = make_trace(may_stop=True, seed=7)
-    round_, event = moments(trace)[-1]
-    assert "It ends the text." in sentences.plain(sentences.of_event(round_, event, Texts.of(trace)))
 
 
 # --- the place --------------------------------------------------------------------------------------------------------
@@ -434,58 +274,6 @@ def test_a_record_without_laws_says_so_instead_of_an_empty_chart() -> None:
         assert panel.bars == ()
         assert coin.layout(round_, event, Texts({}), selected=0).lines
         assert sentences.of_event(round_, event, Texts({}))
-
-
-# --- the strip --------------------------------------------------------------------------------------------------------
-
-
-def test_the_top_line_reads_as_the_text(trace: Trace) -> None:
-    texts = Texts.of(trace)
-    rounds = [round_ for chunk in strip.layout(Timeline(trace), texts) for round_ in chunk["rounds"]]
-    shown = [
-        label
-        for round_ in rounds
-        for label in [d[0] for d in round_["drafts"] if d[1] == "kept"]
-        + ([round_["closing"][0]] if round_["closing"] else [])
-    ]
-    assert shown == [texts(token_id) for token_id in trace.text_ids]
-
-
-def test_every_token_appears_with_its_event_and_its_fate_with_its_verdict(trace: Trace) -> None:
-    timeline = Timeline(trace)
-    laid_out = [round_ for chunk in strip.layout(timeline, Texts.of(trace)) for round_ in chunk["rounds"]]
-    for round_, shape in zip(trace.rounds, laid_out, strict=True):
-        for index, (_, fate, born, known) in enumerate(shape["drafts"]):
-            assert fate == round_.drafts[index].fate
-            assert timeline.events[born] == Event(round_.index, "draft", index)
-            assert events.standing(round_, index, timeline.events[known]) == fate
-            assert events.standing(round_, index, timeline.events[known - 1]) == "waiting"
-
-
-def test_the_layout_is_json_with_one_sentence_an_event(trace: Trace) -> None:
-    timeline = Timeline(trace)
-    chunks = json.loads(json.dumps(strip.layout(timeline, Texts.of(trace))))
-    assert sum(len(round_["events"]) for chunk in chunks for round_ in chunk["rounds"]) == len(timeline)
-    assert all(len(chunk["rounds"]) == strip.CHUNK for chunk in chunks[:-1])
-
-
-def test_complete_chunks_stay_as_they_are_when_the_run_grows() -> None:
-    trace = make_trace("token_match", tokens=60)
-    grown, shorter = (
-        strip.layout(Timeline(part), Texts.of(trace)) for part in (trace, trace.cut(len(trace.rounds) - 1))
-    )
-    assert len(shorter) > 1
-    assert grown[: len(shorter) - 1] == shorter[:-1]
-
-
-def test_a_character_cut_in_half_by_two_tokens_is_whole_in_the_strip() -> None:
-    known = {7: b"\xf0\x9f", 8: b"\x98\x80", 9: b"x"}
-    drafts = (Draft(id=7, fate="kept"), Draft(id=9, fate="rejected"))
-    round_ = Round(0, 1, {}, drafts, Closing(8, "correction"), (7, 8))
-    trace = Trace(Header(prompt_ids=(5,)), (round_,))
-    (chunk,) = strip.layout(Timeline(trace), Texts(known))
-    assert [d[0] for d in chunk["rounds"][0]["drafts"]] == ["⟨F0 9F⟩", "x"]
-    assert chunk["rounds"][0]["closing"][0] == "😀"
 
 
 def test_before_the_target_reads_the_table_does_not_know_what_is_shared() -> None:

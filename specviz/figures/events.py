@@ -7,6 +7,7 @@ about all its drafts at once and has one verdict. A round without drafts is one 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -17,6 +18,7 @@ from specviz.trace import Round, Trace
 Kind = Literal["draft", "read", "verdict", "closing"]
 Standing = Literal["waiting", "kept", "rejected", "unjudged"]
 KINDS: tuple[Kind, ...] = ("draft", "read", "verdict", "closing")
+ADDRESS = re.compile(r"([1-9][0-9]{0,8})\.([1-9][0-9]{0,8})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,8 @@ class Timeline:
             return 0
         number = min(max(event.round, 0), len(self.trace.rounds) - 1)
         inside = range(self.starts[number], self.starts[number + 1])
+        if not inside:  # a record may hold a round in which nothing happened
+            return min(self.starts[number], len(self.events) - 1)
         later = [i for i in inside if _order(self.events[i]) >= _order(event)]
         return later[0] if later else inside[-1]
 
@@ -126,6 +130,21 @@ class Timeline:
                         return event
         return rejections[0] if rejections else None
 
+    def first_correction(self) -> Event | None:
+        """The closing token that replaces the draft of :meth:`first_rejection`, else the first that replaces one."""
+        rejection = self.first_rejection()
+        corrections = [e for e in self.events if e.kind == "closing" and _corrects(self.trace.rounds[e.round])]
+        same = (e for e in corrections if rejection is not None and e.round == rejection.round)
+        return next(same, corrections[0] if corrections else None)
+
+    def last(self) -> Event | None:
+        """The end of the run so far; None where nothing has happened."""
+        return self.events[-1] if self.events else None
+
+    def at(self, address: str) -> Event | None:
+        """See :func:`find`."""
+        return find(self, address)
+
     def next_closing(self, index: int) -> int | None:
         """The end of the round that event ``index`` stands in, or of the next one when it stands at an end."""
         ends = [start - 1 for start in self.starts[1:]]
@@ -134,6 +153,35 @@ class Timeline:
 
 def _order(event: Event) -> tuple[int, int]:
     return (KINDS.index(event.kind), event.place if event.place is not None else -1)
+
+
+def _corrects(round_: Round) -> bool:
+    return round_.closing is not None and round_.closing.kind == "correction" and round_.kept < len(round_.drafts)
+
+
+def address(timeline: Timeline, event: Event) -> str:
+    """ "7.3": the third event of round 7, both counted from one.
+
+    The events are counted one a draft, whatever the telling: every event of *Story* is one of those, so that a link
+    keeps its meaning when more or less is shown.
+
+    Raises:
+        ValueError: ``event`` is none of the trace's.
+    """
+    told = list(of_round(timeline.trace.rounds[event.round])) if 0 <= event.round < len(timeline.trace.rounds) else []
+    return f"{event.round + 1}.{told.index(event) + 1}"
+
+
+def find(timeline: Timeline, address: str) -> Event | None:
+    """The event at ``address``; None where there is no such event, or where it is no address at all.
+
+    A timeline of another telling places the event by :meth:`Timeline.index`.
+    """
+    found = ADDRESS.fullmatch(address)
+    if found is None or int(found[1]) > len(timeline.trace.rounds):
+        return None
+    told = list(of_round(timeline.trace.rounds[int(found[1]) - 1]))
+    return told[int(found[2]) - 1] if int(found[2]) <= len(told) else None
 
 
 def label(round_: Round, event: Event) -> str:

@@ -7,6 +7,7 @@ SMALLEST = 1e-4
 
 WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+ONCE = {"1": "once", "under 1": "less than once"}
 
 
 def count(number: int) -> str:
@@ -55,7 +56,20 @@ def odds(chance: float, beside: float | None = None) -> str:
 def times(chance: float, beside: float | None = None) -> str:
     """ "24 times in 100"."""
     hits, _, out_of = odds(chance, beside).partition(" in ")
-    return f"once in {out_of}" if hits == "1" else f"{hits} times in {out_of}"
+    return f"{once} in {out_of}" if (once := ONCE.get(hits)) else f"{hits} times in {out_of}"
+
+
+def chances(chance: float, beside: float | None = None) -> str:
+    """ "24 chances in 100"."""
+    hits, _, out_of = odds(chance, beside).partition(" in ")
+    return f"{hits} {'chance' if hits in ONCE else 'chances'} in {out_of}"
+
+
+def part(chance: float, beside: float | None = None) -> str:
+    """ "0.24": the same as a part of one, with as many digits."""
+    hits, _, out_of = odds(chance, beside).replace(",", "").rpartition(" in ")
+    below, _, count = hits.rpartition(" ")
+    return f"{'<' if below == 'under' else '>' if below else ''}{int(count) / int(out_of):.{len(out_of) - 1}f}"
 
 
 def fraction(part: float, whole: float) -> str:

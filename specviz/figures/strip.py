@@ -23,6 +23,7 @@ def layout(timeline: Timeline, texts: Texts) -> tuple[dict[str, Any], ...]:
     A chunk is ``{"rounds": [...]}``; the first also carries ``"prompt"``, the text before the first token. A round is::
 
         first    index of its first event
+        token    number of its first token in the text, from 1
         drafts   [[text, fate, event at which it appears, event at which its fate is known], …]
         closing  [text, kind, event at which it appears] or null
         events   [[label, [[text, kind], …]], …]   one an event, in order
@@ -34,7 +35,8 @@ def layout(timeline: Timeline, texts: Texts) -> tuple[dict[str, Any], ...]:
     written = 0
     for round_ in trace.rounds:
         limit = trace.header.max_new_tokens
-        rounds.append(_round(timeline, round_, texts, reader.pending, None if limit is None else limit - written))
+        left = None if limit is None else limit - written
+        rounds.append(_round(timeline, round_, texts, reader.pending, left) | {"token": written + 1})
         for token_id in round_.emitted:
             reader.piece(texts.raw(token_id))
         written += len(round_.emitted)

@@ -97,7 +97,6 @@ def strip(
             "selected": selected,
             "pinned": pinned,
             "live_round": live_round,
-            "legend": ("kept", "rejected", "unjudged", "correction", "bonus", "waiting"),
             "empty": ((words.STRIP["empty"], ""),),
             "words": words.STRIP,
         },
