@@ -54,10 +54,12 @@ PLACE: dict[str, Any] = {
     "both": "both",
     "only_target": "only the target",
     "only_drafter": "only the drafter",
-    "target": "the target, p",
-    "drafter": "the drafter, q",
+    "p": "p, the target’s",
+    "q": "q, the drafter’s",
+    "owed": "w·p inside p",
+    "lane": {"target": "the target", "drafter": "the drafter"},
+    "first": {"race": "first home", "pale": "first choice"},
     "shared": "shared",
-    "logits": ("target’s logit", "drafter’s"),
     "table": "as a table",
 }
 EXACT = {

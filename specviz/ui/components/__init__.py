@@ -142,10 +142,13 @@ def _ignore() -> None:
     """Nobody listens."""
 
 
-def place(layout: Place, *, formulas: bool) -> None:
-    """The place on one baseline."""
-    data = asdict(layout) | {"words": words.PLACE}
-    _place(key="place", data=data if formulas else data | {"formula": None})
+def place(layout: Place, *, detail: str = words.DETAILS[1], formulas: bool = False) -> None:
+    """The place: on one baseline, or in lanes.
+
+    ``detail`` is how much is shown: Story writes numbers at the tokens it tells of only, Formulas adds the formula.
+    """
+    told = words.DETAILS[2] if formulas else detail
+    _place(key="place", data=asdict(layout) | {"words": words.PLACE, "detail": told})
 
 
 _exact = _component("exact")

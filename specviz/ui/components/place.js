@@ -1,11 +1,23 @@
-/** The place: one row a token, on one baseline; see specviz/figures/place.py. */
+/** The place: one row a token, on one baseline or in two lanes; see specviz/figures/place.py. */
 const GLYPHS = __GLYPHS__;
-const LEGENDS = {
-  shared: ["both", "only_target", "only_drafter"],
-  waiting: ["only_drafter"],
-  alone: ["target"],
-  pale: ["target", "drafter"],
-  unknown: [],
+const KEYS = {
+  shared: { both: "both", only_target: "only_target", only_drafter: "only_drafter" },
+  waiting: { only_drafter: "q" },
+  alone: { target: "p" },
+  unknown: {},
+};
+/** What p and q are made of, on the baseline. */
+const SUMS = { p: ["both", "only_target"], q: ["both", "only_drafter"] };
+
+const isLanes = (data) => ["race", "pale"].includes(data.mode);
+
+const legend = (data) => {
+  if (isLanes(data)) return data.models.map((model) => key(model, data.words.lane[model]));
+  const keys = Object.entries(KEYS[data.mode]).map(([meaning, word]) => key(meaning, data.words[word]));
+  if (data.mode !== "shared") return keys;
+  const sums = Object.entries(SUMS).map(([name, parts]) => make("span", "key", ...parts.map((part) => area(part)), data.words[name]));
+  const owed = data.bars.some((bar) => bar.owed !== null);
+  return [...keys, make("span", "break"), ...sums, ...(owed ? [make("span", "key", owedArea(1, 0.5), data.words.owed)] : [])];
 };
 
 /** What only one of the models wants: the target above, the drafter below, both where a row holds many tokens. */
@@ -22,67 +34,88 @@ const beyond = (bar, scale) => {
   return node;
 };
 
-const track = (bar, mode, scale) => {
-  if (mode === "pale") {
-    const [target, drafter] = [area("target", bar.only_target), area("drafter", bar.only_drafter)];
-    target.classList.toggle("boxed", bar.p === 1);
-    drafter.classList.toggle("boxed", bar.q === 1);
-    return make("span", "track pale", target, drafter);
-  }
-  const node = make("span", "track");
-  if (mode === "alone") node.append(area("target", bar.p / scale));
-  else {
-    if (bar.both > 0) node.append(area("both", bar.both / scale));
-    node.append(beyond(bar, scale));
-  }
+/** p as a pale outline, w·p filled inside it. */
+const owedArea = (whole, part) => {
+  const node = make("span", "owed", area("target", part));
+  node.style.width = `${100 * whole}%`;
   return node;
 };
 
-const numbers = (written) => make("span", "numbers", ...written.split(/ {2}| · /).map((part) => {
-  const [name, value] = part.includes(" ") ? part.split(" ") : ["", part];
-  return make("span", "", name ? `${name} ` : "", make("b", "", value));
-}));
+const lane = (model, one, data) => {
+  if (!data.models.includes(model)) return null;
+  const node = make("span", `lane ${one?.first ? "first" : ""}`, one ? area(model, one.length) : null);
+  if (one?.beyond) node.append(make("span", "beyond", "▸"));
+  if (one?.first) node.append(make("span", "flag", ...(data.mode === "race" ? [make("span", "glyph", "⚑"), " "] : []), data.words.first[data.mode]));
+  return node;
+};
+
+const track = (bar, data) => {
+  if (isLanes(data)) return make("span", `track lanes ${data.mode}`, lane("target", bar.target, data), lane("drafter", bar.drafter, data));
+  const line = make("span", "bar");
+  if (data.mode === "alone") line.append(area("target", bar.p / data.longest));
+  else {
+    if (bar.both > 0) line.append(area("both", bar.both / data.longest));
+    line.append(beyond(bar, data.longest));
+  }
+  if (bar.word) line.append(make("span", "word", bar.word));
+  const owed = bar.owed === null || !bar.p ? null : owedArea(bar.p / data.longest, bar.owed / bar.p);
+  return make("span", "track", line, owed);
+};
+
+const numbers = (written) => make("span", "numbers", ...written.map((value) => make("span", "", value)));
 
 const row = (bar, data, kind) => {
-  const line = track(bar, data.mode, data.longest);
-  if (bar.word && data.mode !== "pale") line.append(make("span", "word", bar.word));
   const sign = bar.sign && bar.sign !== "plain" ? make("span", `glyph ${bar.sign}`, GLYPHS[bar.sign]) : null;
   const token = make("span", "token mono", sign, bar.label);
   token.title = bar.word ? `${bar.label} · ${bar.word}` : bar.label;
-  const node = make("div", `row ${kind}`, token, line, numbers(bar.written));
+  const line = track(bar, data);
+  // Story has numbers where the story is: at the draft, what replaced it, and the target's own choice.
+  const told = data.detail !== "Story" || (bar.word && kind !== "others" && data.mode !== "race" && data.mode !== "pale");
+  const node = make("div", `row ${kind}`, token, line, numbers(told ? bar.written : []));
+  if (isLanes(data)) {
+    const below = [bar.word, data.detail === "Formulas" ? bar.formula : ""].filter(Boolean).join(" · ");
+    if (below) line.append(make("span", "below", below));
+  }
   node.setAttribute("role", "listitem");
   return node;
 };
 
 const together = (bar, data) => {
-  if (!bar || data.mode !== "shared") return [];
+  if (!bar || !data.shared) return [];
+  const story = data.detail === "Story";
+  const value = story ? data.shared_times : data.shared;
   const shared = bar.both > 0 ? area("both", bar.both) : null;
-  const fits = bar.both > 0.45;
+  const fits = bar.both > (story ? 0.5 : 0.4);
   if (fits) {
     shared.classList.add("fits");
-    shared.textContent = `${data.words.shared} ${data.shared}`;
+    shared.textContent = `${data.words.shared} ${value}`;
   }
-  const line = make("span", "track", shared, beyond(bar, 1));
-  const written = fits ? bar.written : `${data.shared} ${data.words.shared}, ${bar.written}`;
-  const words = written.split(", ").map((part) => {
-    const [value, ...rest] = part.split(" ");
-    return make("div", "", make("b", "", value), ` ${rest.join(" ")}`);
-  });
-  return [make("span", "label", bar.label), line, make("span", "words", ...words)];
+  const gaps = ["only_target", "only_drafter"].map((part, index) => [story ? "" : bar.written[index], data.words[part]]);
+  const words = [...(fits ? [] : [[value, data.words.shared]]), ...(story ? [] : gaps)];
+  const told = words.map(([number, word]) => make("div", "", make("b", "", number), ` ${word}`));
+  return [make("span", "label", bar.label), make("span", "track", make("span", "bar", shared, beyond(bar, 1))), make("span", "words", ...told)];
 };
 
 export default function ({ data: [data], parentElement }) {
   const root = parentElement.querySelector(".place");
   const find = (selector) => root.querySelector(selector);
+  const say = (selector, text) => {
+    find(selector).textContent = text;
+    find(selector).hidden = !text;
+  };
+  root.dataset.columns = data.heads.length;
   find("h2").textContent = data.title;
-  find(".legend").replaceChildren(...LEGENDS[data.mode].map((meaning) => key(meaning, data.words[meaning])));
-  find(".note").textContent = data.note;
-  find(".note").hidden = !data.note;
-  const heads = data.mode === "pale" ? [make("div", "row heads", make("span"), make("span"), make("span", "numbers", ...data.words.logits.map((name) => make("span", "", name))))] : [];
+  find(".legend").replaceChildren(...legend(data));
+  find(".note").replaceChildren(...spans(data.note));
+  find(".note").hidden = !data.note.length;
+  const named = data.bars.length && !(data.detail === "Story" && isLanes(data));
+  const heads = named ? [make("div", "row heads", make("span"), make("span"), numbers(data.heads))] : [];
+  heads.forEach((node) => node.setAttribute("aria-hidden", "true"));
   const others = data.others ? [row(data.others, data, "others")] : [];
   find(".rows").replaceChildren(...heads, ...data.bars.map((bar) => row(bar, data, "")), ...others);
   find(".together").replaceChildren(...together(data.together, data));
-  find(".formula").hidden = !data.formula;
-  find(".formula").textContent = data.formula ?? "";
+  say(".beside", data.beside);
+  say(".reach", data.detail === "Story" ? "" : data.reach);
+  say(".formula", data.detail === "Formulas" ? data.formula : "");
   twinTable(root, data.table, data.words.table);
 }
