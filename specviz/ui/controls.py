@@ -196,9 +196,8 @@ def taken(key: str, raw: str, shown: Recording | None) -> Any:
     whole = isinstance(low, int)
     if isfinite(number) and low <= number <= high and not (whole and number % 1):
         return int(number) if whole else number
-    return Refused(
-        words.LINK["whole" if whole else "range"].format(low=f"{low:,}", high=f"{high:,}"), _written(default)
-    )
+    takes = words.LINK["whole"] if whole else words.LINK["range"]
+    return Refused(takes.format(low=low, high=high), _written(default))
 
 
 def _written(value: float | bool) -> str:

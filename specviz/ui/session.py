@@ -100,7 +100,7 @@ class Decode:
     """What is said above the message until the visitor moves: what a link or a file asked for and could not be had."""
     views: dict[bool, View] = field(default_factory=dict)
     settled: bool = False
-    """Whether the page has run as a whole; until then it may still open on another run."""
+    """Whether the page has run as a whole."""
 
     @property
     def said(self) -> str:
@@ -120,7 +120,7 @@ def current(wanted: Wanted, arrival: Arrival = Arrival()) -> Run:
     pair (the page offers to go on live); a live one follows its settings from the cursor on, and starts over when the
     prompt changes.
     """
-    if "decode" not in st.session_state or not state().settled:
+    if "decode" not in st.session_state:
         st.session_state.decode = _opened(wanted, arrival)
     now = state()
     run = now.run
@@ -143,7 +143,7 @@ def bare() -> bool:
 
 
 def settle() -> None:
-    """The page has run once: from now on the run stays until the visitor changes it."""
+    """The page has run once."""
     state().settled = True
 
 

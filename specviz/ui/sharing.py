@@ -189,11 +189,11 @@ def opened(content: bytes) -> tuple[Trace, str]:
 def _wrong_header(header: Header) -> str:
     if len(header.prompt_ids) > MAX_PROMPT_IDS:
         return f"the prompt has {len(header.prompt_ids):,} tokens, at most {MAX_PROMPT_IDS:,} can be shown"
-    texts = (header.prompt, header.pair, header.drafter, header.device, header.dtype)
-    longest = max(len(text or "") for text in texts)
+    texts = [text or "" for text in (header.prompt, header.pair, header.drafter, header.device, header.dtype)]
+    longest = max(map(len, texts))
     if longest > MAX_TEXT:
         return f"a text has {longest:,} characters, at most {MAX_TEXT:,} can be shown"
-    return _wrong_bytes(header.prompt_bytes or ())
+    return _halved(texts) or _wrong_bytes(header.prompt_bytes or ())
 
 
 def _wrong_round(round_: Round) -> str:
@@ -216,7 +216,10 @@ def _wrong_round(round_: Round) -> str:
     wrong = next((name for name, kinds in SETTINGS.items() if not _is(round_, name, kinds)), None)
     if wrong is not None:
         return f"the setting {wrong} is {(round_.settings or {}).get(wrong)!r:.60}"
-    return _wrong_bytes([token.bytes for row in round_.rows() for token in row.tokens if token.bytes is not None])
+    said = [value for value in (round_.settings or {}).values() if isinstance(value, str)]
+    return _halved(said) or _wrong_bytes(
+        [token.bytes for row in round_.rows() for token in row.tokens if token.bytes is not None]
+    )
 
 
 SETTINGS: dict[str, tuple[type, ...]] = {
@@ -235,6 +238,11 @@ SETTINGS: dict[str, tuple[type, ...]] = {
 def _is(round_: Round, name: str, kinds: tuple[type, ...]) -> bool:
     value = (round_.settings or {}).get(name)
     return value is None or type(value) in kinds
+
+
+def _halved(texts: Sequence[str]) -> str:
+    """JSON can hold half a character, which no page can show."""
+    return "a text holds half a character" if any("\ud800" <= sign <= "\udfff" for sign in "".join(texts)) else ""
 
 
 def _wrong_bytes(texts: Sequence[str]) -> str:
