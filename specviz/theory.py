@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
 from array_api_compat import array_namespace
 
 from specviz.probability import Array, overlap, total_variation
@@ -146,6 +145,8 @@ def block_expected_kept(p: Array, q: Array, gamma: int) -> float:
         ValueError: gamma is negative.
     """
     _check(0.0, gamma)
+    import numpy as np  # here, because pages that only count must paint before it is imported
+
     p, q = np.asarray(p, dtype=np.float64), np.asarray(q, dtype=np.float64)
     ratios, chances = p[q > 0] / q[q > 0], q[q > 0]
     weights: Array = np.ones(1)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import streamlit as st
 
-from specviz.figures import coin, place, tallies, twin
+from specviz.figures import coin, place, rounds, tallies, twin
 from specviz.figures.events import Event
-from specviz.figures.sentences import Spans
 from specviz.figures.text import Texts, visible
-from specviz.trace import Round
+from specviz.figures.twin import Twin
+from specviz.trace import Round, Trace
 from specviz.ui import cards, components, recordings, session, sharing, transport, words
 from specviz.ui.controls import Wanted
 from specviz.ui.extras import extras
@@ -95,36 +94,79 @@ def _strip(run: Run, wanted: Wanted, laid_out: str) -> None:
 
 
 def _panels(run: Run, wanted: Wanted, texts: Texts) -> None:
-    draw = {"coin": _coin, "place": _place, "tally": _tally}
+    draw = {"coin": _coin, "place": _place, "exact": _exact, "tally": _tally}
     if transport.large():
         chosen = st.session_state.get("panel", "coin")
         with st.container(border=True, key="panel_large"):
             draw[chosen](run, wanted, texts)
         return
-    for names in (("coin", "place"), ("tally",)):
+    # The panels below the first two need NumPy and their room: they come when those are painted.
+    for names in (("coin", "place"), *(() if session.bare() else (("exact",), ("tally",)))):
         for name, column in zip(names, st.columns(len(names), gap="small"), strict=True):
             with column.container(border=True, height="stretch", key=f"card_{name}"):
                 draw[name](run, wanted, texts)
+    if not session.bare():
+        _words(run, texts)
 
 
 def _coin(run: Run, wanted: Wanted, texts: Texts) -> None:
     round_, draft = _focus(run)
-    components.coin(coin.layout(round_, _event(run), texts, selected=draft), formulas=wanted.detail == "Formulas")
+    layout = coin.layout(
+        round_,
+        _event(run),
+        texts,
+        selected=draft,
+        trace=run.trace,
+        story=wanted.story,
+        would_be=not session.bare(),
+    )
+    answered = extras().answered_for == (run.key, round_.index)
+    components.coin(
+        layout,
+        detail=wanted.detail,
+        answer=extras().answer if answered else (),
+        on_thrown=_thrown,
+        on_asked=_asked,
+    )
 
 
 def _place(run: Run, wanted: Wanted, texts: Texts) -> None:
     round_, draft = _focus(run)
     layout = place.layout(run.trace, round_, _event(run), texts, selected=draft)
-    components.place(layout, formulas=wanted.detail == "Formulas")
+    components.place(layout, detail=wanted.detail)
+
+
+def _exact(run: Run, wanted: Wanted, texts: Texts) -> None:
+    from specviz.figures import exact  # and NumPy, a fifth of a second that the first paint does without
+
+    round_, draft = _focus(run)
+    dealt = extras().deal if extras().dealt_at == (run.key, round_.index, draft) else None
+    layout = exact.layout(round_, _event(run), texts, selected=draft, deal=dealt)
+    components.exact(layout, detail=wanted.detail, on_dealt=_dealt)
 
 
 def _tally(run: Run, wanted: Wanted, texts: Texts) -> None:
     complete = session.rounds_complete(run)
-    rounds = run.trace.rounds[:complete]
-    title = words.TALLY["title"].format(rounds=_rounds(rounds)) if rounds else words.TALLY["none"]
-    components.tally(tallies.layout(rounds, story=wanted.story), title=title, twin=_twin(run, complete))
-    if rounds and run.live_round is not None and session.twin_fits(run) and not _twin_covers(run, complete):
+    over = run.trace.rounds[:complete]
+    known = run.trace.rounds if run.recording is not None else None
+    other = _twin(run, complete)
+    layout = tallies.layout(over, story=wanted.story, whole=known, twin=other, live_from=run.live_round)
+    components.tally(
+        layout,
+        title=words.TALLY["title"].format(rounds=_rounds(over)) if over else words.TALLY["none"],
+        twin=_compared(run, complete, other) if other is not None else (),
+        detail=wanted.detail,
+    )
+    if over and run.live_round is not None and session.twin_fits(run) and not _covers(run.twin, run, complete):
         st.button(words.OFFER["twin"], key="twin", on_click=_want_twin)
+
+
+def _words(run: Run, texts: Texts) -> None:
+    """Every round so far in words, made only when it is looked at."""
+    told = st.expander(words.ROUNDS["title"], key="rounds_told", on_change="rerun")
+    if told.open:
+        with told:
+            components.rounds(rounds.layout(run.trace.rounds[: session.rounds_complete(run)], texts))
 
 
 def _rounds(rounds: tuple[Round, ...]) -> str:
@@ -149,17 +191,20 @@ def _want_twin() -> None:
     session.state().twin_wanted = True
 
 
-def _twin_covers(run: Run, complete: int) -> bool:
-    return run.twin is not None and len(run.twin.text_ids) >= len(run.trace.cut(complete).text_ids)
+def _covers(other: Trace | None, run: Run, complete: int) -> bool:
+    return other is not None and len(other.text_ids) >= len(run.trace.cut(complete).text_ids)
 
 
-def _twin(run: Run, complete: int) -> Spans:
-    if run.recording is not None and run.twin is None and not session.bare():
-        run = replace(run, twin=recordings.twin(run.recording))
-    if not complete or run.twin is None or not _twin_covers(run, complete) or not session.twin_fits(run):
-        return ()
+def _twin(run: Run, complete: int) -> Trace | None:
+    """The target alone with the same seed, where there is one that can be set beside the rounds that are over."""
+    recorded = run.recording is not None and run.twin is None and not session.bare()
+    other = recordings.twin(run.recording) if recorded and run.recording is not None else run.twin
+    return other if complete and _covers(other, run, complete) and session.twin_fits(run) else None
+
+
+def _compared(run: Run, complete: int, other: Trace) -> Twin:
     trace = run.trace.cut(complete)
-    return twin.compare(trace, run.twin, Texts({**run.twin.token_bytes(), **trace.token_bytes()}))[1]
+    return twin.layout(trace, other, Texts({**other.token_bytes(), **trace.token_bytes()}))
 
 
 # --- what the panels send ---------------------------------------------------------------------------------------------
@@ -208,3 +253,20 @@ def _thrown() -> None:
     match _trigger("coin", "thrown"):
         case {"stays": True, "changed": True}:
             cards.saved()
+
+
+def _asked() -> None:
+    extras().asking = True
+
+
+def _dealt() -> None:
+    """Deal the place in focus by the very functions that decode, each time with another seed."""
+    from specviz.figures import exact
+
+    run, tried = session.state().run, extras()
+    round_, draft = _focus(run)
+    if draft is None:
+        return
+    tried.deals += 1
+    tried.deal, tried.dealt_at = exact.deal(round_, draft, seed=tried.deals), (run.key, round_.index, draft)
+    cards.dealt()

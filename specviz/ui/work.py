@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import logging
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import streamlit as st
 
+from specviz.figures import coin
 from specviz.figures.events import Timeline
 from specviz.trace import Trace
 from specviz.ui import session, words
@@ -45,6 +46,9 @@ def work(wanted: Wanted, slot: Any) -> None:
         if now.twin_wanted:
             _decode_twin(pair, slot)
             now.twin_wanted = False
+        if tried.asking:
+            _ask_one_by_one(pair, slot)
+            tried.asking = False
     except ValueError as error:
         _give_up(words.MESSAGES["refused"].format(reason=words.literal(str(error))))
     except Exception as error:
@@ -118,3 +122,14 @@ def _decode_twin(pair: Any, slot: Any) -> None:
     slot.empty()
     if now.run is run:
         now.run = replace(run, twin=trace)
+
+
+def _ask_one_by_one(pair: Any, slot: Any) -> None:
+    """The places of the round in focus read one at a time, beside the one read of all."""
+    run = session.state().run
+    focus = session.focus(run)
+    if focus is None:
+        return
+    with _turn(slot):
+        found = engine().one_at_a_time(pair, run.trace, focus[0])
+    extras().answer, extras().answered_for = coin.one_at_a_time(**asdict(found)), (run.key, focus[0].index)

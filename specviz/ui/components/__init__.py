@@ -10,19 +10,21 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
 from specviz.figures import palette
 from specviz.figures.coin import Coin
-from specviz.figures.exact import Exact
 from specviz.figures.place import Place
 from specviz.figures.rounds import Rounds
 from specviz.figures.sentences import Spans
 from specviz.figures.tallies import Tally
 from specviz.figures.twin import Twin
 from specviz.ui import words
+
+if TYPE_CHECKING:
+    from specviz.figures.exact import Exact  # and with it NumPy, which the first paint does without
 
 _FOLDER = Path(__file__).parent
 
