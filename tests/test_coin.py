@@ -146,7 +146,11 @@ def test_the_two_chances_are_named_apart() -> None:
     round_, event, draft, trace = opening("speculative_sampling")
     note = coin.layout(round_, event, Texts.of(trace), selected=event.place).note
     assert draft.row is not None
-    before, this = numbers.told_apart(draft.row.expected_accept, draft.accept_prob)
+    assert draft.row.expected_accept is not None
+    assert draft.accept_prob is not None
+    before = numbers.part(draft.row.expected_accept, beside=draft.accept_prob)
+    this = numbers.part(draft.accept_prob, beside=draft.row.expected_accept)
+    assert float(this) == pytest.approx(draft.accept_prob, rel=1 / 7)
     assert dict(note)[before] == dict(note)[this] == "strong"
     assert dict(note)[Texts.of(trace)(draft.id)] == "token"
     assert f"chance of {before} here (shared)" in said(note)
@@ -157,7 +161,10 @@ def test_gumbel_names_the_chance_of_agreement_beside_one_minus_tv() -> None:
     note = said(coin.layout(round_, event, Texts.of(trace), selected=event.place).note)
     assert draft.row is not None
     assert draft.row.tv is not None
-    agree, most, _ = numbers.told_apart(draft.row.expected_accept, 1 - draft.row.tv, draft.accept_prob)
+    assert draft.row.expected_accept is not None
+    agree = numbers.part(draft.row.expected_accept, beside=1 - draft.row.tv)
+    most = numbers.part(1 - draft.row.tv, beside=draft.row.expected_accept)
+    assert float(agree) < float(most)
     assert f"a chance of {agree}; 1 − TV is {most}." in note
 
 
@@ -251,7 +258,7 @@ def test_a_copy_stays_with_p_and_a_round_without_one_says_so() -> None:
             continue
         event = [*events.of_round(round_)][-1]
         note = said(coin.layout(round_, event, texts, selected=0, trace=trace).note)
-        assert f"so q = 1 and it stays with p: {numbers.probability(round_.drafts[0].p)}" in note
+        assert f"so q = 1 and it stays with p: {numbers.part(round_.drafts[0].p or 0)}" in note
         assert round_.drafts[0].accept_prob == round_.drafts[0].p
         copied += 1
     assert copied

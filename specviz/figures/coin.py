@@ -309,7 +309,8 @@ def one_at_a_time(rows: int, difference: float, agree: bool, one_seconds: float,
         APART["differs" if not agree else "same" if difference else "equal"],
         Rows=numbers.count(rows).capitalize(),
         rows=numbers.count(rows),
-        difference=f"{difference:.7f}".rstrip("0") if 1e-7 <= difference < 1e-3 else f"{difference:.2g}",
+        # One digit says how large it is.
+        difference=f"{float(f'{difference:.1g}'):.7f}".rstrip("0") if difference >= 1e-7 else f"{difference:.0e}",
         one=_milliseconds(one_seconds),
         many=_milliseconds(many_seconds),
     )
@@ -573,21 +574,21 @@ class _Panel:
     def _chances(self, draft: Draft) -> Spans:
         """The two chances that are easily confused: of a draft before it was drawn, and of this one."""
         before = draft.row.expected_accept if draft.row is not None else None
-        draft_text, this = self.texts(draft.id), numbers.probability(draft.accept_prob)
+        assert draft.accept_prob is not None
+        text, this = self.texts(draft.id), numbers.part(draft.accept_prob, beside=before)
         if self.copied and self.rule in ("coin", "gumbel_coupling", "token_match"):
-            return fill(NOTES["copied"], draft=draft_text, this=this)
+            return fill(NOTES["copied"], draft=text, this=this)
         if before is None or self.rule not in NOTES or draft.row is None:
             return ()
         if self.rule == "coin" and draft.row.tv == 0:
             return fill(NOTES["same"])
         if self.rule == "coin" and before == 0:
             return fill(NOTES["disjoint"])
+        # Under Gumbel coupling the chance of agreement stands beside 1 − TV.
         shared = 1.0 - draft.row.tv if draft.row.tv is not None else None
-        if self.rule == "gumbel_coupling":
-            before_text, most, this = numbers.told_apart(before, shared, draft.accept_prob)
-        else:
-            (before_text, this), most = numbers.told_apart(before, draft.accept_prob), ""
-        return fill(NOTES[self.rule], before=before_text, this=this, draft=draft_text, most=most)
+        beside = shared if self.rule == "gumbel_coupling" else draft.accept_prob
+        most = numbers.part(shared, beside=before) if shared is not None else "–"
+        return fill(NOTES[self.rule], before=numbers.part(before, beside=beside), this=this, draft=text, most=most)
 
     def _why_plain(self) -> str:
         """Why a round has no drafts."""

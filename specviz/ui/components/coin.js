@@ -6,12 +6,19 @@ const KEYS = { ArrowLeft: -0.01, ArrowDown: -0.01, ArrowRight: 0.01, ArrowUp: 0.
 /** A template with its fields; what is filled in is never searched for fields. */
 const fill = (template, fields) => template.replace(/\{(\w+)\}/g, (_, name) => fields[name]);
 
-/** A coin and the chance beside it, with as many digits as it takes to tell them apart, and the coin from 0 and 1. */
+/** A probability that never looks like 0 or 1 unless it is; see specviz/figures/numbers.py. */
+const probability = (value, digits) => {
+  if (value > 0 && value < 1e-4) return "<0.0001";
+  const certain = [0, 1].includes(value);
+  while (!certain && digits < 12 && [0, 1].includes(Number(value.toFixed(digits)))) digits += 1;
+  return value.toFixed(certain ? 0 : digits);
+};
+
+/** A coin and the chance beside it, with as many digits as it takes to tell them apart. */
 const written = (coin, chance) => {
-  for (let digits = 2; ; digits += 1) {
-    const [one, other] = [coin.toFixed(digits), chance.toFixed(digits)];
-    if (digits > 7 || (Number(one) > 0 && Number(one) < 1 && one !== other)) return { coin: one, chance: other };
-  }
+  let digits = 2;
+  while (digits < 12 && probability(coin, digits) === probability(chance, digits)) digits += 1;
+  return { coin: probability(coin, digits), chance: probability(chance, digits) };
 };
 
 /** What becomes of every draft with these coins: one round of the rules in specviz/rules.py. A null is not known. */
@@ -157,7 +164,7 @@ const paintLine = (row, line, index, state, base, now) => {
     const side = data.said[coin < line.might.chance ? "pin.stays" : "pin.goes"];
     row.pin.title = data.words.drag;
     row.pin.setAttribute("aria-label", fill(data.words.pin, { place: line.place, draft: line.draft }));
-    row.pin.setAttribute("aria-valuenow", value);
+    row.pin.setAttribute("aria-valuenow", coin);
     row.pin.setAttribute("aria-valuetext", fill(data.said.pin, { coin: value, side }));
   }
 };
