@@ -234,7 +234,7 @@ def block(passed: tuple[bool, ...], accepts: tuple[float, ...], kept: int) -> Ro
         ((True, False), (0.6, 0.1), 1, "One of two stays: the last coin inside its bar is at place 1."),
         ((True,), (0.6,), 1, "It stays: its coin fell inside its bar."),
         ((True,), (1.0,), 1, "It stays: its bar is full, so no coin is needed."),
-        ((True, True), (0.6, 0.6), 2, "All two stay: the last coin inside its bar is at place 2; it carries"),
+        ((True, True), (0.6, 0.6), 2, "Both drafts stay: the last coin inside its bar is at place 2; it carries"),
     ],
 )
 def test_block_verification_says_which_place_carries_the_others(
@@ -264,6 +264,7 @@ def test_a_copied_draft_claims_everything_and_is_left_out_of_its_correction() ->
     assert "q = 1" in said(round_, Event(0, "draft", 0))
     assert "copied from the text" in said(round_, Event(0, "draft", 0), story=True)
     assert "a copy claims all of it (q = 1)" in said(round_, VERDICT)
+    assert "keener" not in said(round_, VERDICT, story=True)
     assert said(round_, CLOSING).endswith("drawn from what the target wants, the copied token left out.")
 
 
@@ -304,13 +305,13 @@ def test_a_correction_explains_the_gaps_and_what_was_never_judged() -> None:
         "␣valley replaces ␣town: drawn from the gaps, which is what the target wants more than the drafter offered. "
         "␣and was never judged: it was written to follow ␣town, which is gone."
     )
-    assert "Two more were never judged" in said(judged(TOWN, BEHIND, Draft(4, fate="unjudged")), CLOSING)
+    assert "Two drafts behind ␣town were never judged" in said(judged(TOWN, BEHIND, Draft(4, fate="unjudged")), CLOSING)
     assert "gaps" not in said(judged(TOWN), CLOSING, story=True)
 
 
 @pytest.mark.parametrize(
     ("count", "spoken"),
-    [(1, "The draft stayed: the same read gives a second"), (4, "All four stayed: the same read gives a fifth"),
+    [(1, "The draft stayed: the same read gives a second"), (2, "Both drafts stayed: the same read gives a third"), (4, "All four stayed: the same read gives a fifth"),
      (7, "gives an eighth"), (16, "All 16 stayed: the same read gives a 17th")],
 )  # fmt: skip
 def test_a_bonus_counts_on(count: int, spoken: str) -> None:

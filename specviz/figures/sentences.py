@@ -70,7 +70,7 @@ TEMPLATES = {
     "block.none": "[None stays:] no coin fell inside its bar.",
     "block.one": "[It stays:] {carrier}.",
     "block.some": "[{Kept} of {drafted} {stay}:] {carrier}{carries}.",
-    "block.all": "[All {drafted} stay:] {carrier}{carries}.",
+    "block.all": "[{All} stay:] {carrier}{carries}.",
     "carrier": "the last coin inside its bar is at place {place}",
     "carrier.only": "its coin fell inside its bar",
     "carrier.sure": "the last place inside its bar is {place}, whose bar is full, so no coin is needed",
@@ -99,7 +99,7 @@ TEMPLATES = {
     "plain.unknown": "[{closing}] comes from one read of its own. Nothing was drafted this round.",
     "nothing": "In this round nothing was drafted and nothing written.",
     "unjudged.one": " {draft} was never judged: it was written to follow {gone}, which is gone.",
-    "unjudged.many": " {Count} more were never judged: they were written to follow {gone}, which is gone.",
+    "unjudged.many": " {Count} drafts behind {gone} were never judged: they were written to follow it, and it is gone.",
     "unjudged.over": " {Count} behind it {were} never judged: the text is over.",
     "finish.stop": " It ends the text.",
     "finish.length": " The length asked for is reached.",
@@ -111,10 +111,10 @@ STORY = {
     "coin.equal": "[{draft} stays for sure:] the target wants it just as much as the drafter. No coin needed.",
     "coin.same": "[{draft} stays for sure:] the two models are identical here.",
     "coin.self": "[{draft} stays:] the target drafts for itself, and agrees with itself.",
-    "coin.kept": "[{draft} stays:] the drafter was keener on it than the target, "
-    "so a coin with {chances} decided, and it fell inside.",
-    "coin.rejected": "[{draft} goes:] the drafter was keener on it than the target, "
-    "so a coin with {chances} decided, and it fell outside.",
+    "coin.kept": "[{draft} stays:] {offer}, so a coin with {chances} decided, and it fell inside.",
+    "coin.rejected": "[{draft} goes:] {offer}, so a coin with {chances} decided, and it fell outside.",
+    "offer": "the drafter was keener on it than the target",
+    "offer.copy": "the copy took it for certain, the target did not",
     "coin.never": "[{draft} goes:] the target would never write it here. No coin could save it.",
     "disjoint": " Here the models have nothing in common: every draft dies.",
     "greedy.lead": "",
@@ -257,7 +257,7 @@ def _coin(round_: Round, draft: Draft, text: str, story: bool) -> Spans:
         story=story,
         draft=text,
         p=p,
-        offer=TEMPLATES["offer.copy" if _copied(round_) else "offer"].format(q=q),
+        offer=_template("offer.copy" if _copied(round_) else "offer", story).format(q=q),
         times=numbers.times(draft.accept_prob, beside=draft.coin),
         chances=numbers.chances(draft.accept_prob, beside=draft.coin),
         coin=coin,
@@ -287,6 +287,7 @@ def _block_verdict(round_: Round) -> Spans:
         "block.some" if kept < count else "block.one" if count == 1 else "block.all",
         Kept=numbers.count(kept).capitalize(),
         drafted=numbers.count(count),
+        All=_all(count),
         stay="stays" if kept == 1 else "stay",
         carrier=TEMPLATES["carrier.unknown" if chance is None else f"{which}.sure" if chance >= 1 else which].format(
             place=carrier + 1
@@ -307,9 +308,10 @@ def _closing(round_: Round, texts: Texts, story: bool, left: int | None) -> Span
         return say(_why_plain(round_, left), closing=text)
     if closing.kind == "bonus" or round_.kept == len(round_.drafts):
         count = len(round_.drafts)
-        stayed = "The draft" if count == 1 else f"All {numbers.count(count)}"
         ordinal = numbers.ordinal(count + 1)
-        return say("bonus", stayed=stayed, ordinal=("an " if ordinal[:1] in "e8" else "a ") + ordinal, closing=text)
+        return say(
+            "bonus", stayed=_all(count), ordinal=("an " if ordinal[:1] in "e8" else "a ") + ordinal, closing=text
+        )
     gone = round_.drafts[round_.kept]
     which = rule_of(round_)
     if which == "coin":
@@ -321,6 +323,10 @@ def _closing(round_: Round, texts: Texts, story: bool, left: int | None) -> Span
             which = "same"
     spans = say(f"correction.{which}", story=story, closing=text, draft=texts(gone.id))
     return spans + _unjudged(round_, texts(gone.id), texts)
+
+
+def _all(count: int) -> str:
+    return {1: "The draft", 2: "Both drafts"}.get(count, f"All {numbers.count(count)}")
 
 
 def _why_plain(round_: Round, left: int | None) -> str:

@@ -84,7 +84,7 @@ def test_tab_reaches_one_token_and_up_and_down_move_among_them(page: Page) -> No
 def test_enter_and_space_select_the_token_and_do_nothing_else(page: Page, key: str) -> None:
     at(page, 40)
     page.locator(".strip .chip[tabindex='0']").focus()
-    for _ in range(4):
+    while not focused(page).endswith("kept, round 2"):
         page.keyboard.press("ArrowUp")
     name = focused(page)
     page.keyboard.press(key)

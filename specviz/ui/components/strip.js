@@ -79,14 +79,12 @@ const paintRound = (round, index, moment, view) => {
       anchor = cell(make("span", "gap", ghost));
       append(anchor);
     }
+    node.classList.add("with-dead");
     anchor.classList.add("anchor");
     anchor.append(lane(dead, index, view));
-  } else if (index === view.current) {
-    node.append(make("span", "caret"));
   }
-  if (anchor && dead.length && index === view.current && round.closing && moment >= round.closing[2]) {
-    node.append(make("span", "caret"));
-  }
+  // An empty place is where the text goes on; else a caret says so.
+  if (index === view.current && !anchor?.querySelector(".gap")) node.append(make("span", "caret"));
   return node;
 };
 
