@@ -80,7 +80,7 @@ def choices(shown: Recording | None) -> dict[str, dict[str, str]]:
     default = defaults(shown)["prompt"]
     presets = {name: _preset(name) for name in words.PRESETS}
     return {
-        "pair": {pair_id: spec.name for pair_id, spec in offered().items()},
+        "pair": _targets(offered()),
         "rule": words.RULES,
         "drafter": words.DRAFTERS,
         "detail": {name: name for name in words.DETAILS},
@@ -250,15 +250,25 @@ def _drafter_of(pair_id: str, chosen: str) -> str:
     return spec.drafter if spec is not None and chosen == "model" and not spec.has_drafter_model else chosen
 
 
+def _targets(pairs: Mapping[str, PairSpec]) -> dict[str, str]:
+    """What to call each pair where there is little room: by its target, where no other pair has the same."""
+    short = {pair_id: spec.name.partition(" with ")[0] for pair_id, spec in pairs.items()}
+    return {
+        pair_id: name if list(short.values()).count(name) == 1 else pairs[pair_id].name
+        for pair_id, name in short.items()
+    }
+
+
 def _pair() -> None:
     pairs = offered()
+    names = _targets(pairs)
     try:
         catalogue.pairs()
     except ValueError as error:
         st.warning(words.MESSAGES["pairs"].format(reason=words.literal(str(error))))
-    st.selectbox(
-        words.CONTROLS["pair"], list(pairs), format_func=lambda pair_id: pairs[pair_id].name, key="pair", bind=BOUND
-    )
+    chosen = st.selectbox(words.CONTROLS["pair"], list(pairs), format_func=names.__getitem__, key="pair", bind=BOUND)
+    spec = pairs[chosen]
+    st.caption(words.literal(f"{spec.name}: {spec.note}" if spec.note else spec.name))
 
 
 def _slider(key: str, default: Mapping[str, Any], **options: Any) -> None:
