@@ -353,3 +353,25 @@ def test_a_round_in_which_nothing_happened_is_no_trouble() -> None:
     empty = Trace(Header(prompt_ids=(5,)), (Round(0, 1, {}, (), None, ()),))
     assert len(Timeline(empty)) == 0
     assert said(empty.rounds[0], CLOSING).startswith("In this round nothing")
+
+
+# --- chances in words -------------------------------------------------------------------------------------------------
+
+
+@given(st.floats(1e-9, 1 - 1e-9), st.floats(0, 1))
+def test_a_chance_is_the_same_number_in_all_its_wordings(chance: float, coin: float) -> None:
+    said_times, said_chances, part = (
+        wording(chance, beside=coin) for wording in (numbers.times, numbers.chances, numbers.part)
+    )
+    hits, _, out_of = numbers.odds(chance, beside=coin).replace(",", "").partition(" in ")
+    assert said_times.replace(",", "").endswith(f" in {out_of}")
+    assert said_chances.replace(",", "").startswith(hits)
+    assert ("chances" in said_chances) == (hits not in ("1", "under 1"))
+    assert float(part.lstrip("<>")) == pytest.approx(int(hits.split()[-1]) / int(out_of), abs=1e-12)
+
+
+def test_small_and_large_chances_are_bounded_in_words() -> None:
+    assert numbers.times(1e-9) == "less than once in 1,000,000"
+    assert numbers.chances(0.01) == "1 chance in 100"
+    assert numbers.part(1e-9) == "<0.000001"
+    assert numbers.part(1 - 1e-9) == ">0.999999"
