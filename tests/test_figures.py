@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from specviz.figures import coin, events, numbers, place, sentences
 from specviz.figures.events import Event, Timeline
 from specviz.figures.text import Reader, Texts, token, visible
-from specviz.trace import Closing, Draft, Header, Rest, Round, Row, Token, Trace
+from specviz.trace import Closing, Draft, Header, Round, Trace
 from tests.synthetic_traces import make_trace
 
 RULES = ("speculative_sampling", "greedy", "gumbel_coupling", "token_match", "block_verification")

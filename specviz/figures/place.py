@@ -59,7 +59,12 @@ NOTES = {
 }
 BEYOND = "▸ comes home later than the picture is wide."
 WORDS = {"draft": "draft", "target": "target’s pick", "drawn": "target’s draw", "plain": "written"}
-BEST = {"one": "best: {one}", "two": "best: {one} (target), {two} (drafter)", "none": "none of them runs", "unknown": "best not recorded"}
+BEST = {
+    "one": "best: {one}",
+    "two": "best: {one} (target), {two} (drafter)",
+    "none": "none of them runs",
+    "unknown": "best not recorded",
+}
 HEADS = {"target": "p target", "drafter": "q drafter", "owed": "w·p"}
 LANE_HEADS = {
     "race": {"target": "target’s time", "drafter": "drafter’s time"},
@@ -170,7 +175,7 @@ def layout(trace: Trace, round_: Round, event: Event, texts: Texts, *, selected:
     who = WHO[side or ("both" if read else "waiting")]
     title = TITLES["after" if before else "first"].format(text=texts.tail(before) if before else "", who=who)
     if row is None or side is None:
-        return Place(title, "unknown", _told(NOTES["unknown"]), table=Table(title, ("token", "p", "q"), ()))
+        return Place(title, "unknown", fill(NOTES["unknown"]), table=Table(title, ("token", "p", "q"), ()))
     here = closing if closing is not None and (selected is None or selected == round_.kept) else None
     standing = events.standing(round_, selected, event) if selected is not None else None
     names = _names(draft, standing, here, rule_of(round_))
@@ -367,43 +372,39 @@ def _whole(total: float) -> float:
 # --- words ------------------------------------------------------------------------------------------------------------
 
 
-def _told(template: str, **fields: str) -> Spans:
-    return fill(template, **fields)
-
-
 def _note(here: _Here, read: bool, standing: str | None) -> Spans:
     """What this picture is, in a sentence or two."""
     row, rule, draft = here.row, rule_of(here.round), here.draft
     said = here.texts(draft.id) if draft is not None else ""
     copied = here.setting("drafter") == "ngram"
     if here.mode == "race":
-        return _told(NOTES["race" if here.side == "both" else "race.one"])
+        return fill(NOTES["race" if here.side == "both" else "race.one"])
     if here.mode == "pale":
-        return _told(NOTES["pale"])
+        return fill(NOTES["pale"])
     if here.side == "waiting":
-        note = _told(NOTES["no p" if read else "waiting"])
-        return note if read or not copied else note + _told(" " + NOTES["copied"], draft=said)
+        note = fill(NOTES["no p" if read else "waiting"])
+        return note if read or not copied else note + fill(" " + NOTES["copied"], draft=said)
     if draft is None:
         drafted = bool(here.round.drafts)
         plain = (
             "nothing" if copied else "short" if here.setting("gamma") and here.setting("drafter") != "none" else "plain"
         )
-        return _told(NOTES["bonus" if drafted else plain])
+        return fill(NOTES["bonus" if drafted else plain])
     if here.side == "alone":
-        return _told(NOTES["no q"])
+        return fill(NOTES["no q"])
     if here.weight is not None:
-        return _told(NOTES["owed"], times=numbers.times(here.weight))
+        return fill(NOTES["owed"], times=numbers.times(here.weight))
     if rule == "token_match":
         key = "drew" if standing == "waiting" else "unread" if draft.target_id is None else "draws"
-        return _told(NOTES[key], draft=said, target=here.texts(draft.target_id) if draft.target_id is not None else "")
+        return fill(NOTES[key], draft=said, target=here.texts(draft.target_id) if draft.target_id is not None else "")
     if row.tv in (0, 1):
-        return _told(NOTES["identical" if row.tv == 0 else "disjoint"])
+        return fill(NOTES["identical" if row.tv == 0 else "disjoint"])
     if copied:
-        return _told(NOTES["copied"], draft=said)
+        return fill(NOTES["copied"], draft=said)
     cold = [name for name in ("temperature", "drafter_temperature") if here.setting(name) == 0]
     if cold:
-        return _told(NOTES["cold" if len(cold) == 2 else "cold.target" if cold == ["temperature"] else "cold.drafter"])
-    return _told(NOTES["no rest"]) if row.rest is None or row.rest.overlap is None else ()
+        return fill(NOTES["cold" if len(cold) == 2 else "cold.target" if cold == ["temperature"] else "cold.drafter"])
+    return fill(NOTES["no rest"]) if row.rest is None or row.rest.overlap is None else ()
 
 
 def _beside(here: _Here, bars: Sequence[Bar]) -> str:

@@ -17,7 +17,7 @@ const legend = (data) => {
   if (data.mode !== "shared") return keys;
   const sums = Object.entries(SUMS).map(([name, parts]) => make("span", "key", ...parts.map((part) => area(part)), data.words[name]));
   const owed = data.bars.some((bar) => bar.owed !== null);
-  return [...keys, make("span", "break"), ...sums, ...(owed ? [make("span", "key", owedArea(1, 0.5), data.words.owed)] : [])];
+  return [...keys, make("span", "break"), ...sums, ...(owed ? [make("span", "key", make("span", "sample", owedArea(1, 0.5)), data.words.owed)] : [])];
 };
 
 /** What only one of the models wants: the target above, the drafter below, both where a row holds many tokens. */
@@ -74,7 +74,7 @@ const row = (bar, data, kind) => {
   const node = make("div", `row ${kind}`, token, line, numbers(told ? bar.written : []));
   if (isLanes(data)) {
     const below = [bar.word, data.detail === "Formulas" ? bar.formula : ""].filter(Boolean).join(" · ");
-    if (below) line.append(make("span", "below", below));
+    if (below) node.append(make("span", "below", below));
   }
   node.setAttribute("role", "listitem");
   return node;
@@ -90,10 +90,10 @@ const together = (bar, data) => {
     shared.classList.add("fits");
     shared.textContent = `${data.words.shared} ${value}`;
   }
-  const gaps = ["only_target", "only_drafter"].map((part, index) => [story ? "" : bar.written[index], data.words[part]]);
-  const words = [...(fits ? [] : [[value, data.words.shared]]), ...(story ? [] : gaps)];
-  const told = words.map(([number, word]) => make("div", "", make("b", "", number), ` ${word}`));
-  return [make("span", "label", bar.label), make("span", "track", make("span", "bar", shared, beyond(bar, 1))), make("span", "words", ...told)];
+  const line = (className, number, word) => make("div", className, make("b", "", number), ` ${word}`);
+  const words = [line(fits ? "inside" : "", value, data.words.shared)];
+  if (!story) words.push(...["only_target", "only_drafter"].map((part, index) => line("", bar.written[index], data.words[part])));
+  return [make("span", "label", bar.label), make("span", "track", make("span", "bar", shared, beyond(bar, 1))), make("span", "words", ...words)];
 };
 
 export default function ({ data: [data], parentElement }) {
@@ -103,12 +103,12 @@ export default function ({ data: [data], parentElement }) {
     find(selector).textContent = text;
     find(selector).hidden = !text;
   };
-  root.dataset.columns = data.heads.length;
   find("h2").textContent = data.title;
   find(".legend").replaceChildren(...legend(data));
   find(".note").replaceChildren(...spans(data.note));
   find(".note").hidden = !data.note.length;
   const named = data.bars.length && !(data.detail === "Story" && isLanes(data));
+  root.dataset.columns = named ? data.heads.length : 0;
   const heads = named ? [make("div", "row heads", make("span"), make("span"), numbers(data.heads))] : [];
   heads.forEach((node) => node.setAttribute("aria-hidden", "true"));
   const others = data.others ? [row(data.others, data, "others")] : [];
