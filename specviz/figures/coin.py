@@ -65,8 +65,8 @@ WORDS = {
     "would.gaps": "a correction would be dealt from the gaps here: ",
     "would.none": "a correction would be drawn from the target’s own chances here",
     "would.bonus": "the same read gives one more token; which one is not recorded",
-    "would.stay": "Had the coin of {draft} fallen at {coin}, it would stay{carried}.",
-    "would.go": "Had the coin of {draft} fallen at {coin}, it would go.",
+    "would.stay": "Had the coin of {draft} fallen at {coin}, the draft would stay{carried}.",
+    "would.go": "Had the coin of {draft} fallen at {coin}, the draft would go.",
     "would.carried": ", carried by place {carrier}",
     "would.all": " All drafts stay: the same read gives one more token.",
     "would.over": " It ends the text.",
@@ -92,8 +92,8 @@ STORY = {
     "gaps.copied": "drawn from what else the target wanted",
     "bonus": "what the target wants next",
     "plain": "what the target wants",
-    "would.stay": "Had the coin of {draft} fallen here, it would stay{carried}.",
-    "would.go": "Had the coin of {draft} fallen here, it would go.",
+    "would.stay": "Had the coin of {draft} fallen here, the draft would stay{carried}.",
+    "would.go": "Had the coin of {draft} fallen here, the draft would go.",
 }
 """Under *Story* chances and coins are words."""
 LIKELY = ((0.8, "very likely to stay"), (0.6, "likely to stay"), (0.4, "may stay or go"), (0.2, "likely to go"))

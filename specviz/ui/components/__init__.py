@@ -116,7 +116,6 @@ def coin(
     answer: Spans = (),
     on_thrown: Callable[[], None] | None = None,
     on_asked: Callable[[], None] | None = None,
-    formulas: bool = False,
 ) -> None:
     """The coin panel; at the read, what each of its rows saw and answered.
 
@@ -130,7 +129,7 @@ def coin(
         | {
             "words": words.COIN,
             "story": detail == words.DETAILS[0],
-            "formula": layout.formula if formulas or detail == words.DETAILS[2] else None,
+            "formula": layout.formula if detail == words.DETAILS[2] else None,
             "answer": answer,
             "reports": on_thrown is not None,
             "asks": on_asked is not None,

@@ -3,6 +3,8 @@ const GLYPHS = __GLYPHS__;
 const FATES = __WORDS__;
 const KEYS = { ArrowLeft: -0.01, ArrowDown: -0.01, ArrowRight: 0.01, ArrowUp: 0.01, Home: -1, End: 1 };
 
+const PATIENCE_MS = 5000;
+
 /** A template with its fields; what is filled in is never searched for fields. */
 const fill = (template, fields) => template.replace(/\{(\w+)\}/g, (_, name) => fields[name]);
 
@@ -287,12 +289,17 @@ export default function ({ data: [data], parentElement, setTriggerValue }) {
     find(".answers").replaceChildren(...data.read.map((row) => answer(row, data.lines, data)));
     find(".read").classList.toggle("lit", arrived);
     const ask = find(".read button");
+    const busy = (asking) => {
+      ask.disabled = asking;
+      ask.textContent = data.words[asking ? "asking" : "ask"];
+    };
+    clearTimeout(state.asking);
     ask.hidden = !data.asks;
-    ask.disabled = false;
-    ask.textContent = data.words.ask;
+    busy(false);
     ask.onclick = () => {
-      ask.disabled = true;
-      ask.textContent = data.words.asking;
+      busy(true);
+      // Where nothing can be asked the page says why and this data stays as it is: then it may be tried again.
+      state.asking = setTimeout(() => busy(false), PATIENCE_MS);
       setTriggerValue("asked", data.round);
     };
     find(".said").replaceChildren(...spans(data.answer));
