@@ -143,13 +143,12 @@ def _ignore() -> None:
     """Nobody listens."""
 
 
-def place(layout: Place, *, detail: str = words.DETAILS[1], formulas: bool = False) -> None:
+def place(layout: Place, *, detail: str = words.DETAILS[1]) -> None:
     """The place: on one baseline, or in lanes.
 
     ``detail`` is how much is shown: Story writes numbers at the tokens it tells of only, Formulas adds the formula.
     """
-    told = words.DETAILS[2] if formulas else detail
-    _place(key="place", data=asdict(layout) | {"words": words.PLACE, "detail": told})
+    _place(key="place", data=asdict(layout) | {"words": words.PLACE, "detail": detail})
 
 
 _exact = _component("exact")
