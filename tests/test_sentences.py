@@ -311,9 +311,14 @@ def test_a_correction_explains_the_gaps_and_what_was_never_judged() -> None:
 
 @pytest.mark.parametrize(
     ("count", "spoken"),
-    [(1, "The draft stayed: the same read gives a second"), (2, "Both drafts stayed: the same read gives a third"), (4, "All four stayed: the same read gives a fifth"),
-     (7, "gives an eighth"), (16, "All 16 stayed: the same read gives a 17th")],
-)  # fmt: skip
+    [
+        (1, "The draft stayed: the same read gives a second"),
+        (2, "Both drafts stayed: the same read gives a third"),
+        (4, "All four stayed: the same read gives a fifth"),
+        (7, "gives an eighth"),
+        (16, "All 16 stayed: the same read gives a 17th"),
+    ],
+)
 def test_a_bonus_counts_on(count: int, spoken: str) -> None:
     round_ = judged(*(draft(0.5, 0.4, 1.0, "kept"),) * count, kind="bonus")
     assert spoken in said(round_, CLOSING)
