@@ -303,7 +303,7 @@ def test_a_short_round_says_why_it_is_short() -> None:
 def test_a_correction_explains_the_gaps_and_what_was_never_judged() -> None:
     assert said(judged(TOWN, BEHIND), CLOSING) == (
         "␣valley replaces ␣town: drawn from the gaps, which is what the target wants more than the drafter offered. "
-        "␣and was never judged: it was written to follow ␣town, which is gone."
+        "␣and was never judged: it was written to follow ␣town."
     )
     assert "Two drafts behind ␣town were never judged" in said(judged(TOWN, BEHIND, Draft(4, fate="unjudged")), CLOSING)
     assert "gaps" not in said(judged(TOWN), CLOSING, story=True)
