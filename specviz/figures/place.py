@@ -68,7 +68,7 @@ BEST = {
 HEADS = {"target": "p target", "drafter": "q drafter", "owed": "w·p"}
 LANE_HEADS = {
     "race": {"target": "target’s time", "drafter": "drafter’s time"},
-    "pale": {"target": "target’s logit", "drafter": "drafter’s"},
+    "pale": {"target": "target’s logit", "drafter": "drafter’s logit"},
 }
 REACH = "{count:,} ids the drafter can say; the target’s mass elsewhere: {mass}"
 REACH_WAITING = "{count:,} ids the drafter can say"
