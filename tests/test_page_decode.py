@@ -467,6 +467,19 @@ def test_a_run_of_a_pair_that_is_not_on_offer_cannot_go_on_and_says_so() -> None
     assert page.test.session_state.decode.goal is None
 
 
+def test_another_drafter_offers_its_recording(folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in RECORDED:
+        (tmp_path / f"{name}.jsonl").write_bytes((folder / f"{name}.jsonl").read_bytes())
+    written = traces.dump(make_trace()).replace('"drafter":"model","', '"drafter":"ngram","')
+    (tmp_path / "ngram.jsonl").write_text(written.replace('"drafter":"model"}', '"drafter":"ngram"}'))
+    monkeypatch.setattr(recordings, "FOLDER", tmp_path)
+    page = Page()
+    page.test.selectbox(key="drafter").set_value("ngram")
+    page.run().press("open_recording")
+    assert page.test.session_state.decode.run.recording == "ngram"
+    assert "keep" not in {button.key for button in page.test.button}
+
+
 # --- models that are not here -----------------------------------------------------------------------------------------
 
 
@@ -661,6 +674,15 @@ def test_a_run_that_was_changed_midway_is_shared_as_a_file(live: Callable[..., P
     assert page.data("copy_link")["reason"] == words.LINK["midway"]
 
 
+def test_a_file_of_another_vocabulary_is_refused_when_it_is_to_go_on(live: Callable[..., Page]) -> None:
+    from dataclasses import replace
+
+    header = replace(make_trace().header, prompt="abc", prompt_ids=(0, 1), prompt_bytes=("61", "7a"))
+    page = bring(live(), traces.dump(traces.Trace(header)).encode()).press("step")
+    assert "another vocabulary" in page.message
+    assert text(page) == ()
+
+
 def test_a_file_whose_ids_are_not_the_pairs_is_refused_when_it_is_to_go_on(live: Callable[..., Page]) -> None:
     page = end(bring(live(), traces.dump(make_trace()).encode()))
     before = page.test.session_state.decode.run
@@ -814,3 +836,5 @@ def test_going_on_live_keeps_the_recorded_rounds_before_the_cursor(pair: Any, mo
     assert page.test.slider(key="length").value == 8 + 64
     assert page.badges[0] == "recorded until token 8"
     assert page.badges[1].startswith("measured here from then on")
+    assert page.message == words.OFFER["live"]
+    assert page.press("step").message == ""

@@ -92,7 +92,7 @@ def offer(run: Run, wanted: Wanted) -> None:
     changed = session.changes(run, wanted)
     if session.follows(run, wanted) or not changed or session.state().goal is not None:
         return
-    other = recordings.for_rule(str(wanted.settings["rule"])) if run.recording is not None else None
+    other = recordings.for_settings(wanted.settings) if run.recording is not None else None
     with st.container(border=True, key="offer"):
         text = words.OFFER["changed" if run.recording is not None else "pair"]
         st.text(text.format(changes=", ".join(changed)))

@@ -60,6 +60,11 @@ def for_rule(rule: str) -> Recording | None:
     return recording(name) if name is not None else None
 
 
+def for_settings(settings: Mapping[str, Any]) -> Recording | None:
+    """The recording that shows these settings best: n-gram copies where they draft, else the rule."""
+    return recording(NGRAM) if settings.get("drafter") == NGRAM else for_rule(str(settings.get("rule")))
+
+
 def every() -> Iterator[Recording]:
     """All recordings that are here."""
     return (found for found in map(recording, NAMES) if found is not None)

@@ -161,7 +161,7 @@ def _opened(wanted: Wanted, arrival: Arrival) -> Decode:
         event = events.find(Timeline(run.trace), arrival.at)
         notice = notice if event is not None else f"{notice} {_not_there(arrival.at, run)}".strip()
         return Decode(replace(run, event=event or run.event), notice=notice)
-    found = recordings.for_rule(str(wanted.settings["rule"])) or recordings.first()
+    found = recordings.for_settings(wanted.settings) or recordings.first()
     run = _recorded(found) if found is not None else _fresh(wanted)
     now = Decode(run, notice=notice)
     if arrival.at and wanted.prompt:

@@ -218,6 +218,7 @@ OFFER = {
     "pair": "This run was decoded by another pair. Changed: {changes}.",
     "continue": "Continue live from here with {changes}",
     "start": "Start a live run",
+    "live": "The recording ended; from here on the models run on this machine.",
     "open": "Open the recorded run: {name}",
     "keep": "Keep the recording",
     "keep_live": "Keep this run",

@@ -102,6 +102,8 @@ def _decode(pair: Any, goal: Goal, wanted: Wanted, slot: Any) -> None:
         new, timeline = len(run.trace.rounds), Timeline(trace, story=wanted.story)
         there = timeline.starts[new + 1] - 1 if goal == "round" else timeline.starts[new]
         now.run, now.message = replace(run, trace=trace, event=timeline.events[there], picked=None), ""
+        if before.recording is not None and now.ahead is None:  # nobody asked for it but the end of the recording
+            now.notice = words.OFFER["live"]
         if now.ahead is run:
             now.ahead = None  # it is on the screen; what was asked for meanwhile goes on from there
 
