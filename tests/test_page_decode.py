@@ -447,7 +447,8 @@ FOREIGN = {
 @pytest.mark.parametrize("name", FOREIGN)
 def test_a_foreign_run_can_be_walked_from_end_to_end(name: str) -> None:
     """What it does not carry is greyed out; nothing fails."""
-    page = bring(Page(detail="Formulas"), FOREIGN[name])
+    page = bring(Page(detail="Formulas", rounds_told=True), FOREIGN[name])
+    assert (page.message == words.FILES["unfit"]) == (name in ("no settings", "another rule"))
     assert page.badges[0].startswith("from a file")
     for event in Timeline(page.test.session_state.decode.run.trace).events:
         page.test.session_state.decode.run = replaced(page, event=event)

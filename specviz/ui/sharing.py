@@ -153,7 +153,14 @@ def _open() -> None:
     except ValueError as error:
         st.session_state.refused = words.FILES["refused"].format(reason=visible_reason(str(error)))
     else:
-        session.open_file(trace, notice)
+        session.open_file(trace, " ".join(filter(None, (notice, _unfit(trace)))))
+
+
+def _unfit(trace: Trace) -> str:
+    """A sentence where the controls cannot stand as the run does."""
+    settings = dict(trace.rounds[0].settings or {}) if trace.rounds else {}
+    fits = controls.fitting(settings)
+    return words.FILES["unfit"] if trace.rounds and any(settings.get(name) != fits[name] for name in fits) else ""
 
 
 def visible_reason(reason: str) -> str:
