@@ -22,9 +22,10 @@ with top:
 if not bare:  # slow work last, so that the frame stands still
     controls.sidebar(opening, wanted)
     with st.sidebar:
+        link = st.container(key="link")
         sharing.files(run)
     with place:
-        stage.stage(wanted)
+        stage.stage(wanted, link)
 if controls.read(opening) != wanted:  # the address asked for something else
     st.rerun()
 session.settle()

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from specviz.models.language_model import LanguageModel
 
 ONE_LINE_PAGE = 'import streamlit as st\n\nst.write("one line")\n'
-FIRST = (".strip .chip", ".strip .sentence:not(:empty)", ".coin .line")
+FIRST = (".strip .chip", ".strip .sentence:not(:empty)", ".coin .line:not(.heads)")
 """What a visitor must see before anything else."""
 REST = (".place .rows > *", ".tally h2")
 """The panels below."""

@@ -44,7 +44,8 @@ def heading(title: str, lead: str, run: Run) -> None:
     typical = recordings.typical_alpha() if run.recording == recordings.PICKED else None
     if typical is not None and not transport.large():
         st.caption(words.PICKED.format(alpha=typical))
-    if status.state in ("absent", "failed") or (status.state == "loading" and status.fraction is not None):
+    arriving = status.state == "loading" and status.fraction is not None and not transport.large()
+    if status.state in ("absent", "failed") or arriving:
         st.fragment(_fetching, key="fetching", run_every=TICK_S if status.state == "loading" else None)(pair_id)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from specviz.figures import coin, place, rounds, tallies, twin
 from specviz.figures.events import Event
@@ -24,14 +25,17 @@ QUICKEST_S = 0.25
 """Asked to draw more often than this, a stage keeps the session from everything else."""
 
 
-def stage(wanted: Wanted) -> None:
-    """Strip, sentence, card and panels; a fragment that moves by itself while playing."""
+def stage(wanted: Wanted, link: DeltaGenerator | None = None) -> None:
+    """Strip, sentence, card and panels; a fragment that moves by itself while playing.
+
+    ``link`` is where the way to this very moment can be copied, once the page has such a place.
+    """
     period = max(QUICKEST_S, PERIOD_S / st.session_state.get("speed", 1.0))
     moving = session.state().playing or session.state().bound
-    st.fragment(_stage, key="stage", run_every=period if moving else None)(wanted)
+    st.fragment(_stage, key="stage", run_every=period if moving else None)(wanted, link)
 
 
-def _stage(wanted: Wanted) -> None:
+def _stage(wanted: Wanted, link: DeltaGenerator | None) -> None:
     now = session.state()
     before = _outside()
     if now.playing:
@@ -44,6 +48,9 @@ def _stage(wanted: Wanted) -> None:
         slot.warning(now.said)
     cards.follow(now.run)
     _draw(now.run, wanted)
+    if link is not None:
+        with link:
+            sharing.copy_link(now.run, wanted)
     if now.painted:
         now.painted = False
         st.rerun()
@@ -64,8 +71,6 @@ def _draw(run: Run, wanted: Wanted) -> None:
     cards.draw(run, view.texts, on_turned=_turned)
     if run.event is not None:
         _panels(run, wanted, view.texts)
-    if not session.bare():
-        sharing.copy_link(run, wanted)
     with st.container(key="run_data"):
         components.run_data(laid_out, view.chunks)
         components.jump(f"card_{extras().panel}" if extras().panel else "", request=extras().jumps)

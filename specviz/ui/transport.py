@@ -19,8 +19,8 @@ from specviz.ui.session import Goal
 
 JUMPS: dict[str, tuple[str, Callable[[Timeline], Event | None]]] = {
     "died": ("coin", Timeline.first_rejection),
-    "exact": ("exact", lambda timeline: timeline.first_rejection()),
-    "pays": ("tally", lambda timeline: timeline.events[-1] if len(timeline) else None),
+    "exact": ("exact", Timeline.first_correction),
+    "pays": ("tally", Timeline.last),
 }
 """Of each link under the lead: the panel that answers it, and the event at which it does."""
 WIDTHS = {"speed": 84, "panel": 150}
