@@ -48,6 +48,20 @@ CLICK_UNTIL_PAINTED = """([button, label]) => new Promise((resolve, reject) => {
     requestAnimationFrame(look);
 })"""
 """Milliseconds from the click to the frame after the one in which the moment's label is new."""
+DRAG = """async (range) => {
+    const strip = range.getRootNode().querySelector(".strip"), last = Number(range.max), times = [];
+    for (let step = 0; step <= 80; step++) {
+        range.value = Math.round(last * (0.5 + step / 160));
+        const start = performance.now();
+        range.oninput();
+        strip.getBoundingClientRect();
+        times.push(performance.now() - start);
+        await new Promise(requestAnimationFrame);
+    }
+    range.onchange();
+    return times.slice(1);
+}"""
+"""Milliseconds of script and layout for each moment that the scrubber is dragged over, in the run's second half."""
 
 WIDTHS = (1, 5, 9)
 """Rows of the target's reads: a plain token, gamma 4, gamma 8."""
@@ -172,11 +186,14 @@ def _ui(args: argparse.Namespace) -> Table:
                 painted.append(float(page.evaluate(CLICK_UNTIL_PAINTED, [button, label])))
                 page.locator(SETTLED).wait_for()
                 rested.append(1e3 * (time.perf_counter() - started))
+            page.get_by_role("button", name="show all drafts").click()
+            dragged = page.get_by_role("slider", name="Moment of the run").evaluate(DRAG)
     return [
         (f"click on Step in a run of {TOKENS} tokens; {args.clicks} clicks", "", "wanted"),
         ("until painted, median", f"{median(painted):.0f} ms", "<= 200 ms"),
         ("until painted, slowest", f"{max(painted):.0f} ms", ""),
         ("until the page is at rest, median", f"{median(rested):.0f} ms", ""),
+        ("a moment of the scrubber, all drafts shown, median", f"{median(dragged):.1f} ms", "<= 16 ms"),
     ]
 
 
