@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -41,6 +42,34 @@ def _only_this_machine() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(socket.socket, "connect", guarded)
         yield
+
+
+@pytest.fixture(scope="session")
+def recorded_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Synthetic recordings of three rules with their twins, under the names that the page looks for."""
+    from specviz import trace
+    from tests.decode_page import RECORDED
+    from tests.synthetic_traces import make_trace
+
+    folder = tmp_path_factory.mktemp("traces")
+    for name, rule in RECORDED.items():
+        trace.save(make_trace(rule), folder / f"{name}.jsonl")
+        trace.save(make_trace(rule, gamma=0), folder / f"{name}.twin.jsonl")
+    return folder
+
+
+@pytest.fixture
+def no_weights(monkeypatch: pytest.MonkeyPatch, recorded_folder: Path) -> None:
+    """The page over these recordings, on a machine without weights."""
+    from specviz.models import store
+    from specviz.ui import loader, recordings
+
+    monkeypatch.setattr(recordings, "FOLDER", recorded_folder)
+    monkeypatch.setattr(store, "embedded_target", lambda: None)
+    fresh = loader.Loader()
+    monkeypatch.setattr(loader, "loader", lambda: fresh)
+    for module in ("frame", "stage", "transport", "work"):
+        monkeypatch.setattr(f"specviz.ui.{module}.loader", lambda: fresh)
 
 
 @pytest.fixture(scope="session")

@@ -14,83 +14,13 @@ from streamlit.testing.v1 import AppTest
 
 from specviz import trace as traces
 from specviz.figures.events import Timeline
-from specviz.models import store
 from specviz.ui import loader as loader_module
 from specviz.ui import recordings, words
-from specviz.ui.loader import Loader, Status
+from specviz.ui.loader import Status
+from tests.decode_page import RECORDED, ROOT, Page
 from tests.synthetic_traces import make_trace
 
-ROOT = Path(__file__).parent.parent
-RECORDED = {"sampling": "speculative_sampling", "greedy": "greedy", "gumbel": "gumbel_coupling"}
-
-
-@pytest.fixture(scope="session")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("traces")
-    for name, rule in RECORDED.items():
-        traces.save(make_trace(rule), folder / f"{name}.jsonl")
-        traces.save(make_trace(rule, gamma=0), folder / f"{name}.twin.jsonl")
-    return folder
-
-
-@pytest.fixture(autouse=True)
-def _no_weights(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Recorded runs from a temporary folder, and a machine without weights unless a test says otherwise."""
-    monkeypatch.setattr(recordings, "FOLDER", folder)
-    monkeypatch.setattr(store, "embedded_target", lambda: None)
-    fresh = Loader()
-    monkeypatch.setattr(loader_module, "loader", lambda: fresh)
-    for module in ("frame", "stage", "transport", "work"):
-        monkeypatch.setattr(f"specviz.ui.{module}.loader", lambda: fresh)
-
-
-class Page:
-    """The page under test, with names for what is on it."""
-
-    def __init__(self, **controls: Any) -> None:
-        self.test = AppTest.from_file(str(ROOT / "app.py"), default_timeout=30)
-        for name, value in controls.items():
-            self.test.session_state[name] = value
-        self.run().run()  # the browser asks for the second run when the first is painted
-
-    def run(self) -> Page:
-        self.test.run()
-        assert not self.test.exception
-        return self
-
-    def press(self, key: str) -> Page:
-        """Press a button. A press may rerun the stage only: run the page again to see all of it."""
-        self.test.button(key=key).click().run()
-        return self.run()
-
-    def data(self, component: str) -> Any:
-        elements = [e.proto for e in self.test.get("bidi_component")]
-        return next(json.loads(e.json)[0] for e in elements if e.component_name == f"specviz_{component}")
-
-    def has(self, component: str) -> bool:
-        return any(e.proto.component_name == f"specviz_{component}" for e in self.test.get("bidi_component"))
-
-    @property
-    def rounds(self) -> list[dict[str, Any]]:
-        elements = [e.proto for e in self.test.get("bidi_component")]
-        chunks = [json.loads(e.json)[0] for e in elements if e.component_name == "specviz_run_data"]
-        return [round_ for chunk in sorted(chunks, key=lambda c: c["index"]) for round_ in chunk["chunk"]["rounds"]]
-
-    @property
-    def moments(self) -> list[Any]:
-        return [event for round_ in self.rounds for event in round_["events"]]
-
-    @property
-    def label(self) -> str:
-        return self.moments[self.data("strip")["moment"]][0]
-
-    @property
-    def badges(self) -> list[str]:
-        return self.data("badges")["badges"]
-
-    @property
-    def message(self) -> str:
-        return " ".join(warning.value for warning in self.test.warning)
+pytestmark = pytest.mark.usefixtures("no_weights")
 
 
 # --- a recorded run ---------------------------------------------------------------------------------------------------
@@ -107,13 +37,13 @@ def test_the_page_opens_on_a_recorded_run_at_its_first_rejection() -> None:
     assert page.data("place")["mode"] == "shared"
 
 
-def test_a_recorded_run_needs_no_torch(folder: Path) -> None:
+def test_a_recorded_run_needs_no_torch(recorded_folder: Path) -> None:
     script = f"""
 import sys
 from pathlib import Path
 from streamlit.testing.v1 import AppTest
 from specviz.ui import recordings
-recordings.FOLDER = Path({str(folder)!r})
+recordings.FOLDER = Path({str(recorded_folder)!r})
 page = AppTest.from_file({str(ROOT / "app.py")!r}, default_timeout=60).run()
 heavy = {{"torch", "transformers", "pandas", "numpy"}}
 print(sorted(heavy & set(sys.modules)))
@@ -468,9 +398,11 @@ def test_a_run_of_a_pair_that_is_not_on_offer_cannot_go_on_and_says_so() -> None
     assert page.test.session_state.decode.goal is None
 
 
-def test_another_drafter_offers_its_recording(folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_another_drafter_offers_its_recording(
+    recorded_folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     for name in RECORDED:
-        (tmp_path / f"{name}.jsonl").write_bytes((folder / f"{name}.jsonl").read_bytes())
+        (tmp_path / f"{name}.jsonl").write_bytes((recorded_folder / f"{name}.jsonl").read_bytes())
     written = traces.dump(make_trace()).replace('"drafter":"model","', '"drafter":"ngram","')
     (tmp_path / "ngram.jsonl").write_text(written.replace('"drafter":"model"}', '"drafter":"ngram"}'))
     monkeypatch.setattr(recordings, "FOLDER", tmp_path)

@@ -364,6 +364,32 @@ def seconds(rounds: Iterable[Round]) -> Seconds | None:
     return Seconds(total, by_model["drafter"], by_model["target"], reads, tokens) if reads and tokens else None
 
 
+def speed(rounds: Sequence[Round], twin: Trace | None, live_from: int | None) -> float | None:
+    """Tokens a second over the target's alone, above 0; None where nothing was measured or too few drafts were judged.
+
+    The arguments are those of :func:`layout`.
+    """
+    counted = _of_one_clock(rounds, live_from)
+    both = _clocked(counted, twin) if twin is not None and tally(counted).judged >= ENOUGH else None
+    return _speed(*both) if both is not None else None
+
+
+def _of_one_clock(rounds: Sequence[Round], live_from: int | None) -> list[Round]:
+    """The rounds decoded here, else those recorded: seconds of two machines are never added up."""
+    return [round_ for round_ in rounds if live_from is not None and round_.index >= live_from] or list(rounds)
+
+
+def _clocked(rounds: Sequence[Round], twin: Trace) -> tuple[Seconds, Seconds] | None:
+    """The seconds of these rounds, and of the target alone for as many tokens."""
+    ours = seconds(rounds)
+    alone = seconds(twin.rounds[: ours.tokens]) if ours is not None else None
+    return (ours, alone) if ours is not None and alone is not None and min(ours.rounds, alone.rounds) > 0 else None
+
+
+def _speed(ours: Seconds, alone: Seconds) -> float:
+    return (alone.rounds / alone.tokens) / (ours.rounds / ours.tokens)
+
+
 def _pay(
     rounds: Sequence[Round], whole: Sequence[Round] | None, twin: Trace | None, live_from: int | None
 ) -> tuple[Spans, tuple[tuple[str, ...], ...]]:
@@ -379,11 +405,11 @@ def _pay(
     if twin is None:
         shaped = {tuple(_settings(round_).get(name) for name in SHAPING) for round_ in rounds}
         return fill(PAY["changed" if len(shaped) > 1 else "no twin" if live else "recorded without"]), ()
-    ours = seconds(counted)
-    alone = seconds(twin.rounds[: ours.tokens]) if ours is not None else None
-    if ours is None or alone is None or ours.rounds <= 0 or alone.rounds <= 0:
+    both = _clocked(counted, twin)
+    if both is None:
         return fill(PAY["no times"]), ()
-    ratio = (alone.rounds / alone.tokens) / (ours.rounds / ours.tokens)
+    ours, alone = both
+    ratio = _speed(ours, alone)
     parts = _parts(ours, alone)
     lost = ratio < 0.995 * ours.tokens / ours.reads
     which = "even" if f"{ratio:.2f}" == "1.00" else "slower" if ratio < 1 else "faster" if lost else "free"

@@ -31,8 +31,7 @@ class Tour:
     saved: bool = False
     """Whether a coin was moved so that a draft that went would have stayed."""
     dealt: bool = False
-    slower: bool = False
-    """Whether a measured run was slower than the target alone."""
+    """Whether a place was dealt many times."""
 
 
 def tour() -> Tour | None:
@@ -78,15 +77,18 @@ def dealt() -> None:
         now.dealt = True
 
 
-def follow(run: Run) -> None:
-    """Look whether the card's end has come, and turn to the next card with the step after it."""
+def follow(run: Run, slower: Callable[[Run], bool]) -> None:
+    """Look whether the card's end has come, and turn to the next card with the step after it.
+
+    ``slower`` measures whether the run loses; it is asked on the last card only.
+    """
     now = tour()
     if now is None or run.event is None:
         return
-    last = now.card + 1 == len(CARDS)
-    if now.reached is not None and run.event != now.reached and not last:
+    if now.reached is not None and run.event != now.reached and now.card + 1 < len(CARDS):
         now.card, now.reached = now.card + 1, None
-    if now.reached is None and _ENDS[CARDS[now.card]](now, run, run.event):
+    last = now.card + 1 == len(CARDS)
+    if now.reached is None and (slower(run) if last else _ENDS[CARDS[now.card]](now, run, run.event)):
         now.reached = run.event
 
 
@@ -131,5 +133,4 @@ _ENDS: Mapping[str, Callable[[Tour, Run, Event], bool]] = {
     "read": lambda _, __, event: event.kind == "read",
     "coin": lambda now, _, __: now.saved,
     "refill": lambda now, _, __: now.dealt,
-    "price": lambda now, _, __: now.slower,
 }

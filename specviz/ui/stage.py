@@ -46,7 +46,7 @@ def _stage(wanted: Wanted, link: DeltaGenerator | None) -> None:
     work(wanted, slot)
     if now.said:
         slot.warning(now.said)
-    cards.follow(now.run)
+    cards.follow(now.run, slower)
     _draw(now.run, wanted)
     if link is not None:
         with link:
@@ -164,6 +164,13 @@ def _tally(run: Run, wanted: Wanted, texts: Texts) -> None:
     )
     if over and run.live_round is not None and session.twin_fits(run) and not _covers(run.twin, run, complete):
         st.button(words.OFFER["twin"], key="twin", on_click=_want_twin)
+
+
+def slower(run: Run) -> bool:
+    """Whether the rounds that are over were measured and found slower than the target alone."""
+    complete = session.rounds_complete(run)
+    measured = tallies.speed(run.trace.rounds[:complete], _twin(run, complete), run.live_round)
+    return measured is not None and measured < 1
 
 
 def _words(run: Run, texts: Texts) -> None:
