@@ -163,6 +163,11 @@ class Round:
     entered the text: the kept drafts and the closing token, cut behind a stop token. In a round that a stop token cut,
     drafts behind it are unjudged and ``closing`` is ``None``. ``settings`` are the settings in force, as a plain
     mapping. ``seconds`` covers drafting, verification and the rule, without building this record.
+
+    ``after`` is the target's row behind the last draft, asked in every round with drafts and used only if all stay:
+    ``None`` where the closing token is a bonus, which carries this row, and without drafts. In a round that did not
+    keep all its drafts it follows tokens that are gone: no row of the text. ``after_id`` is the bonus that the round's
+    noise draws there, the closing token where all stayed; ``None`` under rules without coins.
     """
 
     index: int
@@ -174,6 +179,8 @@ class Round:
     finish: Finish | None = None
     passes: tuple[Pass, ...] = ()
     seconds: float | None = None
+    after: Row | None = None
+    after_id: int | None = None
 
     @property
     def kept(self) -> int:
@@ -185,11 +192,16 @@ class Round:
         """The drafts that were kept or rejected."""
         return tuple(draft for draft in self.drafts if draft.fate in ("kept", "rejected"))
 
+    @property
+    def last_row(self) -> Row | None:
+        """The last row of the round's read, behind all its drafts, whatever became of them."""
+        if self.after is not None or self.closing is None:
+            return self.after
+        return self.closing.row
+
     def rows(self) -> tuple[Row, ...]:
-        """The rows of the drafts and of the closing token, in order of position."""
-        rows = [draft.row for draft in self.drafts]
-        if self.closing is not None:
-            rows.append(self.closing.row)
+        """All rows of the round's read, in order of position; the text need not have come by the later ones."""
+        rows = (*(draft.row for draft in self.drafts), self.last_row)
         return tuple(row for row in rows if row is not None)
 
 

@@ -219,11 +219,13 @@ def _round(trace: Trace, settings: dict[str, Any], rng: np.random.Generator, lim
     if stop is not None:
         kept = stop + 1
 
+    draw = None if rule in ("greedy", "gumbel_coupling") else float(rng.random())
+    # One number will do: only one of bonus and correction comes to pass.
+    after_id = _draw(rows[gamma][1], draw) if ids and not by_choice and draw is not None else None
     closing = None
     if stop is None:
         _, p, q, _ = rows[kept]
         kind = "plain" if not ids else "bonus" if kept == gamma else "correction"
-        draw = None if rule in ("greedy", "gumbel_coupling") else float(rng.random())
         if by_choice:
             closing_law = p
             closing_id = choices[kept] if kind == "correction" else own(kept)
@@ -269,6 +271,10 @@ def _round(trace: Trace, settings: dict[str, Any], rng: np.random.Generator, lim
                 row=_row(start + i, before, p, q, listed_ids, rule, g),
             )
         )
+    after = None
+    if ids and (closing is None or closing.row is None):
+        before, p, _, g = rows[gamma]
+        after = _row(start + gamma, before, p, None, set() if after_id is None else {after_id}, rule, g)
     emitted = (*ids[:kept], *(() if closing is None else (closing.id,)))
     done = len(text) + len(emitted)
     finish = "stop" if STOP in emitted else "length" if done >= limit else None
@@ -284,4 +290,6 @@ def _round(trace: Trace, settings: dict[str, Any], rng: np.random.Generator, lim
         finish=finish,
         passes=passes,
         seconds=0.11,
+        after=after,
+        after_id=after_id,
     )

@@ -26,6 +26,7 @@ from tests.table_models import TablePair, log_law, random_table
 
 RULES = ("speculative_sampling", "greedy", "gumbel_coupling", "token_match", "block_verification")
 COINS = ("speculative_sampling", "block_verification")
+SEEDS = range(4)
 HOSTILE = [b"<script>alert(1)</script>", b"![](x)", b"{coin}{draft}", b"[x]", "\u202e".encode(), b"\xf0\x9f", b""]
 
 
@@ -362,7 +363,35 @@ def test_only_where_coins_decide_is_there_a_what_if(trace: Trace) -> None:
     throws = trace.rounds[0].settings["rule"] in COINS  # type: ignore[index]
     for _, panel in at_the_end(trace):
         assert bool(panel.said) == throws
+        assert panel.bonus is None or throws
         assert all((line.might is not None) == throws for line in panel.lines)
+
+
+@pytest.mark.parametrize("rule", COINS)
+@pytest.mark.parametrize("story", [False, True])
+def test_the_bonus_that_would_have_been_is_named_where_it_is_no_longer_to_come(rule: str, story: bool) -> None:
+    seen = set()
+    for run in (make_trace(rule), *(decoded(rule, stop_ids=(3,), seed=seed) for seed in SEEDS)):
+        texts = Texts.of(run)
+        for round_, event in moments(run, story=story):
+            panel = coin.layout(round_, event, texts, trace=run, story=story)
+            bonus = panel.bonus
+            all_stayed = round_.kept == len(round_.drafts)
+            known = bool(round_.drafts) and events.settled(round_, event)
+            assert (bonus is not None) == (known and (not all_stayed or event.kind == "closing"))
+            if bonus is None:
+                continue
+            assert round_.after_id is not None
+            assert round_.last_row is not None
+            token = round_.last_row.token(round_.after_id)
+            assert token is not None
+            words = "what the target wants next" if story else f"next: {numbers.probability(token.p)}"
+            assert bonus.words.endswith(words)
+            assert (bonus.token, bonus.place) == (texts(round_.after_id), len(round_.drafts) + 1)
+            if all_stayed:
+                assert panel.closing == dataclasses.replace(bonus, current=True)
+            seen.add(all_stayed)
+    assert seen == {True, False}
 
 
 # --- the read ---------------------------------------------------------------------------------------------------------
@@ -387,12 +416,53 @@ def test_one_read_gives_an_answer_to_every_place_and_one_more(trace: Trace) -> N
             assert said(row.answer).startswith(f"after {texts(before.id)}:")
 
 
-def test_the_last_answer_is_told_only_where_the_record_has_it(trace: Trace) -> None:
-    for round_, panel in reads(trace):
-        assert round_.closing is not None
-        known = round_.closing.kind == "bonus"
-        assert ("it wants most" in said(panel.read[-1].answer)) == known
-        assert "used only if all stay" in said(panel.read[-1].answer)
+def runs_that_read(rule: str, *, stop_ids: tuple[int, ...] = ()) -> list[Trace]:
+    runs = [decoded(rule, stop_ids=stop_ids, seed=seed, gamma=2) for seed in SEEDS]
+    return [make_trace(rule, tokens=96, may_stop=bool(stop_ids)), *runs]
+
+
+@pytest.mark.parametrize("stop_ids", [(), (3,)])
+@pytest.mark.parametrize("rule", RULES)
+def test_the_read_does_not_tell_what_will_become_of_the_drafts(rule: str, stop_ids: tuple[int, ...]) -> None:
+    """The last row answers alike in every round, and the panel is the same were the verdict the other one."""
+    ends = set()
+    for run in runs_that_read(rule, stop_ids=stop_ids):
+        texts = Texts.of(run)
+        for round_, panel in reads(run):
+            row, last = round_.last_row, panel.read[-1]
+            assert row is not None
+            best = max(row.tokens, key=lambda token: token.p or 0)
+            chance = "" if rule == "greedy" else f" ({numbers.probability(best.p)})"
+            assert said(last.answer) == (
+                f"after {texts(round_.drafts[-1].id)}: it wants most {texts(best.id)}{chance}; used only if all stay"
+            )
+            assert (last.stays, last.words) == (None, ())
+            other = dataclasses.replace(run, rounds=(*run.rounds[: round_.index], decided_otherwise(round_)))
+            event = Event(round_.index, "read")
+            assert coin.layout(other.rounds[-1], event, texts, trace=other) == panel
+            ends.add(round_.closing.kind if round_.closing is not None else "stop")
+    assert ends >= {"bonus", "correction"}
+    assert ("stop" in ends) == bool(stop_ids) or rule == "greedy"
+
+
+def decided_otherwise(round_: Round) -> Round:
+    """The same drafts and the same read: a correction where all had stayed, else a bonus."""
+    row, count = round_.last_row, len(round_.drafts)
+    stays = round_.closing is None or round_.closing.kind == "correction"
+    kept = count if stays else count - 1
+    closing = Closing(1, "bonus", row=row) if stays else Closing(1, "correction")
+    drafts = tuple(dataclasses.replace(d, fate="kept" if i < kept else "rejected") for i, d in enumerate(round_.drafts))
+    emitted = (*(draft.id for draft in drafts[:kept]), 1)
+    after = None if stays else row
+    return dataclasses.replace(round_, drafts=drafts, closing=closing, emitted=emitted, finish=None, after=after)
+
+
+def test_a_record_that_has_the_last_answer_of_a_bonus_alone_shows_none(trace: Trace) -> None:
+    """Else its presence would tell at the read that all drafts will stay."""
+    rounds = tuple(dataclasses.replace(round_, after=None, after_id=None) for round_ in trace.rounds)
+    assert {round_.last_row is None for round_ in rounds} == {True, False}
+    answers = {said(panel.read[-1].answer).split(":")[1] for _, panel in reads(Trace(trace.header, rounds))}
+    assert answers == {" answered too, used only if all stay"}
 
 
 def test_only_the_event_of_the_read_shows_its_rows(trace: Trace) -> None:

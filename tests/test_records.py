@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
 from typing import Any
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from specviz.noise import gumbel
+from specviz.noise import RoundNoise, gumbel
 from specviz.probability import warp
 from specviz.rules import RULES
 from specviz.trace import LISTED, Closing, Draft, Round, Row, Trace, dump, load, tally
@@ -21,7 +22,9 @@ from tests.table_models import Logits, TablePair, random_table
 
 VOCAB = 26
 TARGET, DRAFTER = random_table(7, VOCAB), random_table(8, VOCAB)
+TABLES = (TARGET, DRAFTER)
 STOPS = (3, 14, 15)
+COINS = ("speculative_sampling", "block_verification")
 LETTERS = {"kept": "k", "rejected": "r", "unjudged": "u"}
 
 
@@ -88,6 +91,7 @@ def test_a_run_keeps_its_promises(rule: str, data: st.DataObject) -> None:
             assert draft.row.position == round_.position + place
         if round_.closing is not None:
             check_closing(round_, round_.closing)
+        check_after(round_)
         for row in round_.rows():
             check_row(row, vocab_size)
     check_rates(trace)
@@ -179,6 +183,25 @@ def check_closing(round_: Round, closing: Closing) -> None:
         assert probability == pytest.approx(expected, abs=1e-9)
 
 
+def check_after(round_: Round) -> None:
+    """The read's last row is there whatever became of the drafts, once, and the bonus it would have given with it."""
+    if not round_.drafts:
+        assert round_.after is round_.after_id is None
+        return
+    bonus = round_.closing is not None and round_.closing.kind == "bonus"
+    assert (round_.after is None) == bonus
+    row = round_.last_row
+    assert row is not None
+    assert row is round_.rows()[-1]
+    assert len(round_.rows()) == len(round_.drafts) + 1
+    assert row.position == round_.position + len(round_.drafts)
+    assert row.tv is None
+    assert (round_.after_id is None) == ((round_.settings or {})["rule"] not in COINS)
+    if round_.after_id is not None:
+        assert row.token(round_.after_id) is not None, "the bonus that may have been is listed, however unlikely"
+        assert not bonus or round_.after_id == round_.closing.id  # type: ignore[union-attr]
+
+
 def check_row(row: Row, vocab_size: int) -> None:
     assert row.rest is not None
     assert row.rest.count is not None
@@ -257,6 +280,50 @@ def test_the_expected_acceptance_of_a_position_is_the_rules(rule: str) -> None:
 def rate_of_equal_winners(p: np.ndarray, q: np.ndarray) -> float:
     """Sum over x of 1 / sum_y max(p_y / p_x, q_y / q_x)."""
     return sum(1 / np.maximum(p / a, q / b).sum() for a, b in zip(p, q, strict=True) if a > 0 and b > 0)
+
+
+@dataclasses.dataclass(frozen=True)
+class AllStay(RoundNoise):
+    """The numbers of a round but for its coins: inside every bar, even one of chance 0."""
+
+    def accept(self, count: int) -> Any:
+        return np.full(count, -1.0)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@settings(max_examples=12)
+@given(
+    seed=st.integers(0, 2**31),
+    temperature=st.sampled_from([1.0, 3.0, 0.5]),
+    top_k=st.sampled_from([0, 3]),
+    stop=st.sampled_from([(), STOPS]),
+)
+def test_what_the_read_says_behind_the_last_draft_is_recorded_whatever_became_of_the_drafts(
+    rule: str, seed: int, temperature: float, top_k: int, stop: tuple[int, ...]
+) -> None:
+    """Beside the laws worked out one by one, and the rule judging once more with coins that let every draft stay."""
+    hot = 0.0 if rule == "greedy" else temperature
+    pair = TablePair(TARGET, DRAFTER, VOCAB, stop)
+    trace = decode(pair, 18, rule=rule, seed=seed, temperature=hot, drafter_temperature=hot, top_k=top_k, gamma=3)
+    text = [*trace.header.prompt_ids, *trace.text_ids]
+    for round_ in trace.rounds:
+        ids, row = [draft.id for draft in round_.drafts], round_.last_row
+        if not ids:
+            continue
+        before = [[*text[: round_.position], *ids[:place]] for place in range(len(ids) + 1)]
+        p, q = (np.array([warp(np.float64(table(one)), hot, top_k, 1.0) for one in before]) for table in TABLES)
+        assert row is not None
+        for token in row.tokens:
+            assert token.p == pytest.approx(p[-1, token.id], abs=1e-6)
+            assert token.target_logit == pytest.approx(TARGET(before[-1])[token.id], abs=1e-5)
+            if rule == "gumbel_coupling":
+                noise = gumbel(seed, round_.position + len(ids), VOCAB)[token.id]
+                assert token.noise == pytest.approx(noise, abs=1e-9)
+        if rule in COINS:
+            noise = AllStay(seed, round_.position, by_round=rule == "block_verification")
+            verdict = RULES[rule].verify(p, q[:-1], np.array(ids), noise)
+            assert verdict.kept == len(ids)
+            assert round_.after_id == verdict.closing.id
 
 
 @pytest.mark.parametrize("rule", RULES)

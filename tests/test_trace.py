@@ -258,6 +258,23 @@ def test_the_trace_knows_the_text_of_every_token_it_names() -> None:
     assert row.token(6) is None
 
 
+def test_the_last_row_of_a_read_is_the_bonus_s_or_stands_by_itself() -> None:
+    def row(position: int) -> Row:
+        return Row(position, (Token(position, bytes="61"),))
+
+    drafts = (Draft(1, row=row(2), fate="kept"), Draft(1, row=row(3), fate="rejected"))
+    corrected = Round(0, 2, drafts=drafts, closing=Closing(5, "correction"), after=row(4))
+    bonus = Round(0, 2, drafts=drafts[:1], closing=Closing(5, "bonus", row=row(3)))
+    cut = Round(0, 2, drafts=drafts, after=row(4))
+    old = Round(0, 2, drafts=drafts, closing=Closing(5, "correction"))
+    plain = Round(0, 2, closing=Closing(5, "plain", row=row(2)))
+    found = [[one.position for one in round_.rows()] for round_ in (corrected, bonus, cut, old, plain)]
+    assert found == [[2, 3, 4], [2, 3], [2, 3, 4], [2, 3], [2]]
+    lasts = [round_.last_row.position if round_.last_row else None for round_ in (corrected, bonus, cut, old, plain)]
+    assert lasts == [4, 3, 4, None, 2]
+    assert 4 in Trace(Header(prompt_ids=(8, 9)), (corrected,)).token_bytes()
+
+
 # --- counts -----------------------------------------------------------------------------------------------------------
 
 
@@ -322,6 +339,12 @@ def test_a_mean_over_some_of_the_positions_is_not_shown_as_one_over_all() -> Non
     counts = tally([round_of("k"), round_of("k", shared=None)])
     assert counts.alpha is counts.expected_kept is counts.expected_kept_variance is None
     assert counts.tested_rate == 1.0
+
+
+def test_a_row_that_no_token_was_taken_from_counts_for_nothing() -> None:
+    rounds = [round_of("kru"), round_of("kkk"), round_of("kkuu", cut=True)]
+    row = Row(position=9, tv=1.0, expected_accept=0.0)
+    assert tally(dataclasses.replace(one, after=row, after_id=4) for one in rounds) == tally(rounds)
 
 
 @given(st.lists(st.from_regex(r"\A(k{0,5}|k{0,4}ru{0,3})\Z"), max_size=6))

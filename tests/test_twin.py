@@ -65,6 +65,20 @@ def test_under_sampling_another_text_is_no_fault(rule: str) -> None:
     assert both.table.rows == ()
 
 
+@pytest.mark.parametrize("rule", ["greedy", "gumbel_coupling", "token_match"])
+def test_rows_that_the_text_did_not_come_by_have_no_say_in_a_difference(rule: str) -> None:
+    """They stand where a later round reads again, behind other tokens."""
+    trace = make_trace(rule)
+    texts, start = Texts.of(trace), len(trace.header.prompt_ids)
+    bare = [dataclasses.replace(round_, after=None, after_id=None) for round_ in trace.rounds]
+    assert bare != [*trace.rounds]
+    for index, token_id in enumerate(trace.text_ids):
+        parted = written(*trace.text_ids[:index], token_id + 1, settings=trace.rounds[0].settings)
+        rounds = tuple(dataclasses.replace(one, position=start + one.index) for one in parted.rounds)
+        other = Trace(trace.header, rounds)
+        assert twin.layout(trace, other, texts) == twin.layout(Trace(trace.header, tuple(bare)), other, texts)
+
+
 def test_under_sampling_the_same_text_is_luck() -> None:
     run = written(1, 2, settings={"rule": "speculative_sampling", "temperature": 1.0})
     both = twin.layout(run, written(1, 2), TEXTS)

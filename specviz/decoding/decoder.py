@@ -276,16 +276,19 @@ class Decoder:
             rule, p, q, logits, proposal.logits, proposal.ids, verdict, noise, len(ids), self.pair.tokenizer
         )
         kept_in_text = min(kept, len(emitted))
+        closing = records.closing(evidence) if len(emitted) > kept else None
         return Round(
             index=len(self._trace.rounds),
             position=len(ids),
             settings=settings.as_dict(),
             drafts=records.drafts(evidence, kept_in_text, cut=len(emitted) <= kept),
-            closing=records.closing(evidence) if len(emitted) > kept else None,
+            closing=closing,
             emitted=tuple(emitted),
             finish=finish,
             passes=(*proposal.passes, *passes),
             seconds=seconds,
+            after=records.after(evidence) if closing is None or closing.row is None else None,
+            after_id=evidence.after_id,
         )
 
     def _read(self, ids: list[int], proposal: Proposal) -> tuple[Tensor, list[Pass]]:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from specviz.noise import Noise
-from specviz.probability import entropy, log, overlap, top_n
+from specviz.probability import entropy, inverse_cdf, log, overlap, top_n
 from specviz.rules import Rule, Verdict
 from specviz.trace import LISTED, Closing, Draft, Rest, Row, Token
 
@@ -39,6 +39,13 @@ class Evidence:
     def gamma(self) -> int:
         """Number of drafts."""
         return len(self.draft_ids)
+
+    @property
+    def after_id(self) -> int | None:
+        """The token drawn behind the last draft if all stay, where the rule throws coins; None without drafts."""
+        if self.gamma == 0 or self.verdict.judgements.coin is None:
+            return None
+        return int(inverse_cdf(self.p[self.gamma], self.noise.target(self.gamma)))
 
 
 def drafts(evidence: Evidence, kept: int, *, cut: bool) -> tuple[Draft, ...]:
@@ -91,6 +98,11 @@ def closing(evidence: Evidence) -> Closing:
         law=tuple(sorted(listed.items(), key=lambda item: -item[1])),
         law_rest=max(0.0, 1.0 - sum(listed.values())),
     )
+
+
+def after(evidence: Evidence) -> Row | None:
+    """The target's row behind the last draft; None without drafts."""
+    return _rows(evidence, [evidence.gamma])[0] if evidence.gamma else None
 
 
 def _rows(evidence: Evidence, places: Any) -> list[Row]:
@@ -153,7 +165,8 @@ def _reach(p: Tensor, drafter_logits: Tensor | None) -> tuple[list[Any], list[An
 
 
 def _told(evidence: Evidence, place: int) -> set[int]:
-    """Ids that the round's story names at this place, however unlikely: the draft, the closing token, the winners."""
+    """Ids that the round's story names at this place, however unlikely: the draft, the closing token, the winners, the
+    bonus that may have been."""
     named: set[int] = set()
     if place < evidence.gamma:
         named.add(evidence.draft_ids[place])
@@ -161,6 +174,8 @@ def _told(evidence: Evidence, place: int) -> set[int]:
             named.add(int(evidence.verdict.judgements.target_id[place]))
     if place == int(evidence.verdict.kept):
         named.add(int(evidence.verdict.closing.id))
+    if place == evidence.gamma and evidence.after_id is not None:
+        named.add(evidence.after_id)
     return named
 
 

@@ -18,7 +18,7 @@ from specviz.figures.palette import FATES
 from specviz.figures.sentences import Spans, fill, plain, rule_of
 from specviz.figures.table import Table
 from specviz.figures.text import Texts
-from specviz.trace import Draft, Round, Row, Trace
+from specviz.trace import Draft, Round, Row, Token, Trace
 
 CANDIDATES = 3
 """How many tokens are named that a correction might have been."""
@@ -68,7 +68,9 @@ WORDS = {
     "would.stay": "Had the coin of {draft} fallen at {coin}, the draft would stay{carried}.",
     "would.go": "Had the coin of {draft} fallen at {coin}, the draft would go.",
     "would.carried": ", carried by place {carrier}",
-    "would.all": " All drafts stay: the same read gives one more token.",
+    "would.all": " All drafts stay: the same read gives {bonus}.",
+    "would.more": "one more token",
+    "would.token": "{token} as a bonus",
     "would.over": " It ends the text.",
     "pin": "coin {coin}, {side}",
     "pin.stays": "stays",
@@ -145,8 +147,8 @@ READ = {
     "text": "after the prompt",
     "wants": " it wants most ",
     "chance": " ({chance})",
-    "bonus": "; used only if all stay",
-    "last": " answered too, used only if all stay",
+    "last": "; used only if all stay",
+    "unreported.last": " answered too, used only if all stay",
     "unreported": " its answer is not reported",
     "sees": "sees the text",
     "sees.drafts": "sees the text and {drafts}",
@@ -226,7 +228,8 @@ class Coin:
 
     ``chosen`` says that the target chooses for itself instead of throwing coins; ``block`` that all coins count
     together. ``moment`` names round and event. ``read`` are the rows of the read, at that event only. ``said`` are the
-    templates of the what-if.
+    templates of the what-if and ``bonus`` its closing token where all drafts stay; None while that token may still
+    come, and where the record does not say which it is.
     """
 
     title: str
@@ -244,6 +247,7 @@ class Coin:
     formula: str | None
     table: Table
     said: Mapping[str, str]
+    bonus: Close | None
 
 
 def layout(
@@ -292,6 +296,7 @@ def layout(
         formula=panel.formula(focus),
         table=_read_table(round_, read) if reading else _table(round_, lines, closing, panel.shown),
         said=panel.said if panel.throws else {},
+        bonus=panel.bonus(),
     )
 
 
@@ -451,8 +456,7 @@ class _Panel:
         elif kind == "correction":
             words = self._correction_words(closing.id)
         else:
-            p = numbers.probability(token.p) if token is not None and token.p is not None else ""
-            words = self.said[kind].format(p=p).removesuffix(": ")
+            words = self._drawn_words(kind, token)
         return Close(
             place=round_.kept + 1,
             token=self.texts(closing.id),
@@ -460,6 +464,25 @@ class _Panel:
             words=words,
             current=self.event.round == round_.index and self.event.kind == "closing",
         )
+
+    def bonus(self) -> Close | None:
+        """The token behind all drafts that this round's noise would have drawn."""
+        round_ = self.round
+        to_come = self.event.round == round_.index and self.event.kind != "closing"
+        if round_.after_id is None or not self.settled or (to_come and round_.kept == len(round_.drafts)):
+            return None
+        return Close(
+            place=len(round_.drafts) + 1,
+            token=self.texts(round_.after_id),
+            kind="bonus",
+            words=self._drawn_words("bonus", round_.last_row.token(round_.after_id) if round_.last_row else None),
+            current=False,
+        )
+
+    def _drawn_words(self, kind: str, token: Token | None) -> str:
+        """What a bonus or a plain token was drawn from."""
+        p = numbers.probability(token.p) if token is not None and token.p is not None else ""
+        return self.said[kind].format(p=p).removesuffix(": ")
 
     def _correction_words(self, token_id: int) -> str:
         gone = self.round.drafts[self.round.kept]
@@ -504,8 +527,7 @@ class _Panel:
         """One row of the read."""
         drafts = self.round.drafts
         last = place == len(drafts)
-        closing = self.round.closing
-        row = (closing.row if closing is not None else None) if last else drafts[place].row
+        row = self._last_row() if last else drafts[place].row
         if place:
             after: Spans = (("after ", ""), (self.texts(drafts[place - 1].id), "token"))
         else:
@@ -519,6 +541,12 @@ class _Panel:
             words=() if last else self._beside(place),
         )
 
+    def _last_row(self) -> Row | None:
+        """The row behind the last draft: shown in every round or in none. A record that has it for a bonus alone would
+        tell by it that all will stay."""
+        told = self.trace.rounds if self.trace is not None else (self.round,)
+        return self.round.last_row if all(round_.last_row is not None for round_ in told if round_.drafts) else None
+
     def _beside(self, place: int) -> Spans:
         """The draft that stands where the row answers, and what its bar says."""
         words = self.words(place, "waiting")
@@ -530,13 +558,13 @@ class _Panel:
         return READ["after"].format(tail=self.texts.tail(self.trace.text_ids[: self._written()]))
 
     def _wants(self, row: Row | None, last: bool) -> Spans:
-        """What the target wants most in a row; only a bonus tells what the last row said."""
+        """What the target wants most in a row."""
         best = max(row.tokens, key=lambda token: token.p or 0.0, default=None) if row is not None else None
         if best is None or best.p is None:
-            return ((READ["last" if last else "unreported"], ""),)
+            return ((READ["unreported.last" if last else "unreported"], ""),)
         exact = not self.story and self.rule != "greedy"
         chance = READ["chance"].format(chance=numbers.probability(best.p)) if exact else ""
-        return (READ["wants"], ""), (self.texts(best.id), "token"), (chance + (READ["bonus"] if last else ""), "")
+        return (READ["wants"], ""), (self.texts(best.id), "token"), (chance + (READ["last"] if last else ""), "")
 
     # --- title, note, formula ---
 

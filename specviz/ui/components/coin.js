@@ -192,9 +192,18 @@ const closing = (data, base, now) => {
   }
   if (now.over || now.open) return null;
   const all = now.kept === data.lines.length;
+  if (all && data.bonus) return closingLine(data.bonus.place, data.bonus.token, [data.bonus.words], "bonus", "changed", data.words.what_if);
   const gaps = all ? [] : data.lines[now.kept].might.gaps;
   const said = all ? [data.said["would.bonus"]] : gaps.length ? [data.said["would.gaps"], ...spans(gaps)] : [data.said["would.none"]];
   return closingLine(now.kept + 1, "…", said, all ? "bonus" : "correction", "changed", data.words.what_if);
+};
+
+/** What the read gives where all drafts stay. */
+const allStay = ({ said, bonus }) => {
+  const [before, after] = said["would.all"].split("{bonus}");
+  if (!bonus) return [before, said["would.more"], after];
+  const [left, right] = said["would.token"].split("{token}");
+  return [before + left, make("span", "token-text", bonus.token), right + after];
 };
 
 /** The sentence about the pin moved last. */
@@ -203,9 +212,10 @@ const sentence = (data, now, index) => {
   const fields = { carrier: now.carrier, ...written(now.coins[index], might.chance) };
   const stays = now.fates[index] === "kept";
   const carried = stays && !now.passes[index] ? fill(data.said["would.carried"], fields) : "";
-  const then = now.over ? data.said["would.over"] : now.kept === data.lines.length ? data.said["would.all"] : "";
   const [before, after] = data.said[stays ? "would.stay" : "would.go"].split("{draft}");
-  return [before, make("span", "token-text", draft), fill(after, { ...fields, carried }) + then];
+  const would = [before, make("span", "token-text", draft), fill(after, { ...fields, carried })];
+  if (now.over) return [...would, data.said["would.over"]];
+  return now.kept === data.lines.length ? [...would, ...allStay(data)] : would;
 };
 
 /** One row of the read: what it sees as a row of cells, what it answers, and the bar of the draft in its place. */
