@@ -93,6 +93,19 @@ def test_every_race_of_the_recording_names_the_best_of_the_rest() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_every_read_of_a_recording_has_all_its_answers_and_the_bonus_that_would_have_been(name: str) -> None:
+    for round_ in recording(name).rounds:
+        bonus = round_.closing is not None and round_.closing.kind == "bonus"
+        assert (round_.after is None) == (bonus or not round_.drafts)
+        assert round_.last_row is not None
+        assert round_.last_row.position == round_.position + len(round_.drafts)
+        coins = bool(round_.drafts) and round_.settings["rule"] in ("speculative_sampling", "block_verification")
+        assert (round_.after_id is not None) == coins
+        assert not coins or round_.last_row.token(round_.after_id) is not None
+        assert not (bonus and coins) or round_.after_id == round_.closing.id
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_shared_and_distance_of_every_place_add_up_to_one(name: str) -> None:
     for round_ in recording(name).rounds:
         for draft in round_.drafts:
@@ -131,3 +144,4 @@ def test_a_recording_replays_from_its_own_settings(embedded_pair: Pair, name: st
         again = decoder.step()
         assert again.emitted == recorded.emitted
         assert [draft.id for draft in again.drafts] == [draft.id for draft in recorded.drafts]
+        assert again.after_id == recorded.after_id

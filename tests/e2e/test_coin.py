@@ -103,6 +103,24 @@ def test_a_draft_that_lived_can_be_made_to_die_and_what_follows_falls_silent(vis
     assert thrown(page)["stays"] is False
 
 
+def test_where_all_drafts_are_made_to_live_the_bonus_is_named(visit: Visit, alone: Server) -> None:
+    def could_all_stay(round_: Round) -> bool:
+        return by_chance(round_) and all(0 < (draft.accept_prob or 0) < 1 for draft in round_.drafts[round_.kept :])
+
+    round_, moment, texts = recorded("sampling", could_all_stay, "closing")
+    assert round_.after_id is not None
+    bonus = texts(round_.after_id)
+    page = visit(f"{alone.url}/?moment={moment}")
+    for place in range(round_.kept, len(round_.drafts)):
+        pin(page, place).press("Home")
+    close = page.locator(".coin .close")
+    expect(close.locator(".token")).to_have_text(bonus)
+    expect(close).to_contain_text("drawn from what the target wants next: 0.")
+    expect(close).to_contain_text(re.compile("bonus.*what if", re.DOTALL))
+    expect(close.locator(".place")).to_have_text(f"{len(round_.drafts) + 1}")
+    expect(page.locator(".coin .whatif p")).to_contain_text(f"All drafts stay: the same read gives {bonus} as a bonus.")
+
+
 def test_the_keys_of_a_pin_move_it_and_nothing_else_and_another_event_resets_it(visit: Visit, alone: Server) -> None:
     round_, moment, _ = recorded("sampling", by_chance, "verdict")
     page = visit(f"{alone.url}/?moment={moment}")
@@ -113,7 +131,7 @@ def test_the_keys_of_a_pin_move_it_and_nothing_else_and_another_event_resets_it(
     assert float(held.get_attribute("aria-valuenow") or "nan") == pytest.approx(before - 0.01, abs=0.006)
     held.press("Home")
     assert (held.get_attribute("aria-valuetext") or "").endswith(", stays")
-    assert thrown(page)["stays"]
+    expect(page.get_by_test_id("stCode")).to_contain_text("'stays': True")
     expect(page.locator(".coin .close")).to_have_count(0 if round_.closing is None else 1)
     # Right is the shortcut of the page's button too: the pin kept it to itself.
     held.press("ArrowRight")
@@ -156,6 +174,7 @@ def test_the_read_lights_all_rows_and_can_be_asked_one_by_one(visit: Visit, alon
     rows = page.locator(".coin .answer")
     expect(rows).to_have_count(len(round_.drafts) + 1)
     expect(rows.nth(2).locator(".cell.seen")).to_have_count(3)
+    expect(rows.last).to_contain_text(re.compile(r"it wants most \S+ \(0\.\d+\); used only if all stay"))
     page.get_by_role("button", name="ask one place at a time").click()
     expect(page.locator(".coin .said")).to_contain_text("295 ms instead of 105")
 
