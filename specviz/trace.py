@@ -404,6 +404,8 @@ def load(text: str) -> Trace:
                 _check_place(round_, len(rounds), position)
                 position += len(round_.emitted)
                 rounds.append(round_)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"line {number}: not JSON, {error.msg.lower()} at column {error.colno}") from None
         except (ValueError, TypeError, RecursionError) as error:
             raise ValueError(f"line {number}: {error}") from None
     if header is None:

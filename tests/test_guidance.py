@@ -114,14 +114,17 @@ def test_large_shows_the_strip_and_one_panel_and_no_more() -> None:
     assert page.has("strip")
     assert page.has("coin")
     assert not any(page.has(panel) for panel in ("place", "exact", "tally", "rounds"))
-    page.test.selectbox(key="panel").set_value("exact").run()
+    page.test.segmented_control(key="panel").set_value("exact").run()
     page.run()
     assert page.has("exact")
     assert not page.has("coin")
 
 
-def test_the_speed_of_play_is_the_visitors() -> None:
-    page = Page()
-    assert page.test.selectbox(key="speed").value == 1.0
-    page.test.selectbox(key="speed").set_value(4.0).run()
-    assert page.run().test.selectbox(key="speed").value == 4.0
+def test_the_speed_of_play_goes_round() -> None:
+    page, seen = Page(), []
+    for _ in words.SPEEDS:
+        seen.append(page.test.button(key="speed_button").label)
+        page.press("speed_button")
+    assert seen[0] == words.SPEEDS[1.0]
+    assert sorted(seen) == sorted(words.SPEEDS.values())
+    assert page.test.button(key="speed_button").label == seen[0]

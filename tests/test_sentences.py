@@ -78,7 +78,9 @@ def test_the_sentence_of_a_verdict_holds_the_records_numbers() -> None:
             continue
         one = round_.drafts[event.place or 0]
         spoken = said(round_, event)
-        p, q = numbers.told_apart(one.p, one.q)
+        assert one.p is not None
+        assert one.q is not None
+        p, q = numbers.factors(one.p, one.q)
         assert f" {p}" in spoken
         assert f" {q}" in spoken
         assert one.accept_prob is not None

@@ -164,8 +164,8 @@ def changed(line: str, **values: Any) -> str:
     [
         ([], "line 1: the file is empty"),
         (["", " "], "line 1: the file is empty"),
-        ([HEADER, "{"], "line 2: Expecting property name"),
-        ([HEADER, FIRST, "certainly"], "line 3: Expecting value"),
+        ([HEADER, "{"], "line 2: not JSON, expecting property name"),
+        ([HEADER, FIRST, "certainly"], "line 3: not JSON, expecting value"),
         ([HEADER, FIRST, SECOND[:-20]], "line 3: "),
         ([HEADER, "", FIRST, SECOND[:40]], "line 4: "),
         ([HEADER, "[1, 2]"], "line 2: expected an object, got list"),

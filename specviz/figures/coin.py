@@ -15,7 +15,7 @@ from typing import Any
 from specviz.figures import events, numbers
 from specviz.figures.events import Event, Standing
 from specviz.figures.palette import FATES
-from specviz.figures.sentences import Spans, fill, plain, rule_of
+from specviz.figures.sentences import Spans, fill, plain, rule_of, why_plain
 from specviz.figures.table import Table
 from specviz.figures.text import Texts
 from specviz.trace import Draft, Round, Row, Token, Trace
@@ -124,7 +124,9 @@ HINTS = {
     "read": "The target reads the text and {drafts} at once. Each row sees only what stands before it.",
     "plain": "No drafts: plain decoding, one read a token. Nothing is judged, so there is no coin.",
     "plain.last": "Only one token was left to write, so nothing was drafted: one read, one token.",
+    "plain.context": "The context is full, so nothing was drafted: one read, one token.",
     "plain.copy": "Nothing to copy this round: one read, one token.",
+    "plain.unknown": "Nothing was drafted this round: one read, one token.",
     "closing": "No draft was judged here: the read gives one token more.",
     "unreported": "This engine does not report p and q, so no chance can be shown.",
 }
@@ -585,7 +587,7 @@ class _Panel:
     def note(self, focus: Draft | None, reading: bool) -> Spans:
         """One sentence under the title: about the draft in focus, else about the rule."""
         if not self.round.drafts:
-            return ((HINTS[self._why_plain()], ""),)
+            return ((HINTS[why_plain(self.round, self._left())], ""),)
         if not self.shown:
             return ((HINTS["copied" if self.copied else "drafted"], ""), *self._short())
         if reading:
@@ -618,15 +620,6 @@ class _Panel:
         most = numbers.part(shared, beside=before) if shared is not None else "–"
         return fill(NOTES[self.rule], before=numbers.part(before, beside=beside), this=this, draft=text, most=most)
 
-    def _why_plain(self) -> str:
-        """Why a round has no drafts."""
-        settings = _settings(self.round)
-        if not settings.get("gamma") or settings.get("drafter") == "none":
-            return "plain"
-        if self.round.finish in ("length", "context") or self._left() == 1:
-            return "plain.last"
-        return "plain.copy" if self.copied else "plain"
-
     def _short(self) -> Spans:
         """Why there are fewer drafts than gamma, once all of them are on the table."""
         count, gamma = len(self.round.drafts), _settings(self.round).get("gamma")
@@ -653,9 +646,10 @@ class _Panel:
         """The rule's formula with the focused draft's numbers."""
         if focus is None or self.rule not in FORMULAS or focus.p is None or focus.q is None:
             return None
-        p, q = numbers.told_apart(focus.p, focus.q)
+        p, q = numbers.factors(focus.p, focus.q)
         name = "copied" if self.copied and self.rule == "coin" else self.rule
-        return FORMULAS[name].format(p=p, q=q, accept=numbers.probability(focus.accept_prob))
+        accept = numbers.part(focus.accept_prob, beside=focus.coin) if focus.accept_prob is not None else "–"
+        return FORMULAS[name].format(p=p, q=q, accept=accept)
 
 
 def _settings(round_: Round) -> Mapping[str, Any]:

@@ -92,9 +92,9 @@ SAME = {True: "the same: it stays", False: "another: it goes"}
 
 DEALT = {
     "inside": "[Dealt {count} times:] all {cells} bars lie within the noise of so many deals (the brackets). "
-    "Chance alone leaves them in 1 of 100 such deals at most.",
+    "Even exact dealing leaves a bar outside its bracket about once in 100 deals.",
     "outside": "[Dealt {count} times:] {out} of {cells} bars {lie} outside the noise of so many deals (the brackets). "
-    "Chance alone does that in 1 of 100 such deals at most: deal again.",
+    "Even exact dealing does that about once in 100 deals: deal again.",
     "wrong": " [Dealt the wrong way, {out} of {cells} bars leave them.]",
     "wrong.near": " The wrong way is off by {off} here, too little for {count} deals to show.",
     "wrong.right": " The wrong way passes as well: here it happens to come out right.",
@@ -253,7 +253,8 @@ def layout(round_: Round, event: Event, texts: Texts, *, selected: int | None, d
     columns = _columns(exchange, signs)
     drawn = _Drawn(exchange, columns, deal if _can_deal(exchange) else None)
     labels = tuple(Label(texts(i), signs.get(i, "")) for i in (exchange.ids[c] for c in columns))
-    labels += (Label(f"{exchange.count - len(columns):,} others", rest=True),) if drawn.others else ()
+    left = exchange.count - len(columns)
+    labels += (Label(f"{left:,} {'other' if left == 1 else 'others'}", rest=True),) if drawn.others else ()
     frames = drawn.frames(tuple(label.token for label in labels))
     bars = [bar for frame in frames for bar in frame.bars]
     tops = [max(bar.outline, bar.over_from + bar.over, sum(size for _, size in bar.parts)) for bar in bars]

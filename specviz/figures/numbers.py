@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 MOST_DIGITS = 12
 SMALLEST = 1e-4
 
@@ -41,6 +43,14 @@ def told_apart(*values: float | None) -> tuple[str, ...]:
         if len(set(written)) == different:
             break
     return written
+
+
+def factors(*values: float) -> tuple[str, ...]:
+    """Probabilities whose ratio is told beside them: small ones with two significant digits, different ones apart."""
+    written = tuple(
+        probability(value, max(2, 1 - math.floor(math.log10(value))) if value > 0 else 2) for value in values
+    )
+    return written if len(set(written)) == len(set(values)) else told_apart(*values)
 
 
 def odds(chance: float, beside: float | None = None) -> str:

@@ -240,7 +240,7 @@ def _coin(round_: Round, draft: Draft, text: str, story: bool) -> Spans:
     if draft.p is None or draft.q is None or draft.accept_prob is None:
         return say(f"unknown.{draft.fate}", draft=text)
     kept, tv = draft.fate == "kept", draft.row.tv if draft.row is not None else None
-    p, q = numbers.told_apart(draft.p, draft.q)
+    p, q = numbers.factors(draft.p, draft.q)
     if kept and _settings(round_).get("drafter") == "target" and abs(draft.p - draft.q) <= ROUNDING:
         return say("coin.self", story=story, draft=text)
     if kept and draft.accept_prob >= 1:
@@ -305,7 +305,7 @@ def _closing(round_: Round, texts: Texts, story: bool, left: int | None) -> Span
         return say("nothing")
     text = texts(closing.id)
     if closing.kind == "plain" or not round_.drafts:
-        return say(_why_plain(round_, left), closing=text)
+        return say(why_plain(round_, left), closing=text)
     if closing.kind == "bonus" or round_.kept == len(round_.drafts):
         count = len(round_.drafts)
         ordinal = numbers.ordinal(count + 1)
@@ -329,15 +329,19 @@ def _all(count: int) -> str:
     return {1: "The draft", 2: "Both drafts"}.get(count, f"All {numbers.count(count)}")
 
 
-def _why_plain(round_: Round, left: int | None) -> str:
-    """Why a round has no drafts."""
+def why_plain(round_: Round, left: int | None) -> str:
+    """Why a round has no drafts: plain, plain.last, plain.context, plain.copy or plain.unknown.
+
+    ``left`` is how many tokens might be written when the round began, as far as the header tells: a run that was
+    lengthened afterwards has a larger budget now.
+    """
     settings = _settings(round_)
     if settings.get("gamma") == 0 or settings.get("drafter") == "none" or not settings:
         return "plain"
-    if left == 1 or (left is None and round_.finish == "length"):
-        return "plain.last"
     if round_.finish == "context":
         return "plain.context"
+    if left == 1 or round_.finish == "length" or settings.get("drafter") in ("model", "target"):
+        return "plain.last"  # a model drafts whenever the budget leaves it room
     return "plain.copy" if _copied(round_) else "plain.unknown"
 
 

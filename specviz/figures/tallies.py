@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from specviz import theory
@@ -29,6 +29,7 @@ TOO_FEW = "too few to say"
 NOTHING = "Nothing is counted yet: the first round is not over."
 NO_DRAFTS = "No drafts: plain decoding, one read a token."
 UNKNOWN = {"alpha": "p and q not recorded", "tokens": "reads not recorded"}
+NONE_JUDGED, NO_ROUND = "{}: none judged", "{}: no round"
 WHOLE = "whole run: {value} ({fraction})"
 CHANGED = "Counts rounds with different settings: {changes}."
 
@@ -61,13 +62,17 @@ COPIED = (
 
 PAY = {
     "slower": "{where}: {ours} ms a token against {alone} alone: [{ratio}×, slower than the target alone]. "
-    "{eaten} ate it: {parts}.",
+    "{eaten} ate it: {sum}.",
     "even": "{where}: {ours} ms a token against {alone} alone: [{ratio}×, as fast as the target alone]. "
-    "{tokens} tokens a read, and what that gained went here: {parts}.",
+    "{eaten} cost the most: {sum}.",
     "faster": "{where}: {ours} ms a token against {alone} alone: [{ratio}×, faster than the target alone]. "
-    "{tokens} tokens a read would be {tokens}×; the rest went here: {parts}.",
+    "{eaten} cost the most: {sum}.",
     "free": "{where}: {ours} ms a token against {alone} alone: [{ratio}×, faster than the target alone]. "
     "{tokens} tokens a read, and nothing was lost on the way.",
+    "slower.story": "{where}: [{ratio}×, slower than the target alone]. {eaten} ate it.",
+    "even.story": "{where}: [{ratio}×, as fast as the target alone]. {eaten} cost the most.",
+    "faster.story": "{where}: [{ratio}×, faster than the target alone]. {eaten} cost the most.",
+    "free.story": "{where}: [{ratio}×, faster than the target alone]. Nothing was lost on the way.",
     "no twin": "Does it pay on this machine? Let the target write it alone to compare.",
     "recorded without": "Does it pay? The target alone was not recorded beside this run.",
     "changed": "Does it pay? What shapes the text was changed midway, so there is no one text for the target alone.",
@@ -80,6 +85,8 @@ EATEN = {
     "wider": "The wider target reads",
     "rule": "The rule and what else is not reading",
 }
+SUM = "{alone} ms alone would be {ideal} at {tokens} tokens a read; {parts}: {ours}"
+"""Where the time went, as a sum that a reader can follow: the parts add up as written."""
 PARTS = {
     "drafter": "the drafter’s reads",
     "wider": "reading {rows} places at once",
@@ -149,9 +156,18 @@ class Band:
 
 
 @dataclass(frozen=True, slots=True)
+class Folded:
+    """The rows at the end in which nothing is counted, each kind in a few words: "places 6–16: none judged"."""
+
+    places: str
+    lengths: str
+
+
+@dataclass(frozen=True, slots=True)
 class Tally:
     """The panel: measures, whether it paid, the band, bars by place and by length, sentences, the engines' names.
 
+    ``places`` and ``lengths`` end where nothing is counted any more, which ``folded`` says; the tables hold all.
     ``engines`` is the one table in which engines' own words stand; ``table`` is the text twin of the bars.
     """
 
@@ -165,6 +181,7 @@ class Tally:
     formula: str | None
     engines: Table
     table: Table
+    folded: Folded = field(default_factory=lambda: Folded("", ""))
 
 
 def layout(
@@ -189,7 +206,7 @@ def layout(
     counts = tally(rounds)
     few = counts.judged < ENOUGH
     measures = _measures(counts, few, tally(whole) if few and whole else None)
-    pay, speeds = _pay(rounds, whole if few and whole else None, twin, live_from)
+    pay, speeds = _pay(rounds, whole if few and whole else None, twin, live_from, story)
     if story or not counts.drafted:
         lines = (NO_DRAFTS,) if not counts.drafted else ()
         table = _table(measures[-1:], speeds, (), (), None)
@@ -197,19 +214,25 @@ def layout(
     band, words = _expectation(rounds)
     changed = changes(rounds)
     places, lengths = _places(rounds, counts), _lengths(rounds)
+    # A place is judged where every draft before it was kept: behind one that never was, none is.
+    judged = tuple(place for place in places if place.kept.share is not None)
+    brought = lengths[: max(length.tokens for length in lengths if length.rounds)]
     return Tally(
         rounds=counts.rounds,
         measures=measures,
         pay=pay,
         band=band,
-        places=places,
-        lengths=lengths,
+        places=judged,
+        lengths=brought,
         lines=tuple(
             line for line in (CHANGED.format(changes=changed) if changed else "", words, _wasted(rounds)) if line
         ),
         formula=_formula(rounds) if band is not None else None,
         engines=_engines(rounds, counts, places, lengths),
         table=_table(measures, speeds, places, lengths, band),
+        folded=Folded(
+            _fold(len(judged), len(places), NONE_JUDGED, "place"), _fold(len(brought), len(lengths), NO_ROUND, "token")
+        ),
     )
 
 
@@ -247,7 +270,15 @@ def _rate(key: str, counts: Counts) -> tuple[float | None, str]:
 
 
 def _written(value: float | None) -> str:
-    return f"{value:.2f}" if value is not None and value > 1 else numbers.probability(value)
+    """A rate with two digits, also where it is exactly 0 or 1: all stand in one column."""
+    return f"{value:.2f}" if value is not None and (value >= 1 or value == 0) else numbers.probability(value)
+
+
+def _fold(shown: int, of: int, template: str, noun: str) -> str:
+    """The rows after the first ``shown`` of ``of`` in a few words; empty where there are none."""
+    if shown == of:
+        return ""
+    return template.format(f"{noun} {of}" if of == shown + 1 else f"{noun}s {shown + 1}–{of}")
 
 
 def _bar(part: int, of: int) -> Bar:
@@ -391,7 +422,7 @@ def _speed(ours: Seconds, alone: Seconds) -> float:
 
 
 def _pay(
-    rounds: Sequence[Round], whole: Sequence[Round] | None, twin: Trace | None, live_from: int | None
+    rounds: Sequence[Round], whole: Sequence[Round] | None, twin: Trace | None, live_from: int | None, story: bool
 ) -> tuple[Spans, tuple[tuple[str, ...], ...]]:
     """Seconds a token against the target alone and where they went: in words, and as rows of the table."""
     counted = list(rounds if whole is None else whole)
@@ -414,15 +445,16 @@ def _pay(
     lost = ratio < 0.995 * ours.tokens / ours.reads
     which = "even" if f"{ratio:.2f}" == "1.00" else "slower" if ratio < 1 else "faster" if lost else "free"
     mine, theirs = _milliseconds(ours.rounds / ours.tokens, alone.rounds / alone.tokens)
+    tokens = f"{ours.tokens / ours.reads:.2f}"
     said = fill(
-        PAY[which],
+        PAY[f"{which}.story" if story else which],
         where=where + scope,
         ours=mine,
         alone=theirs,
         ratio=f"{ratio:.2f}",
-        tokens=f"{ours.tokens / ours.reads:.2f}",
+        tokens=tokens,
         eaten=EATEN[max(parts, key=lambda part: parts[part])],
-        parts=_in_words(parts, counted),
+        sum=SUM.format(ours=mine, alone=theirs, tokens=tokens, **_in_words(parts, counted, mine)),
     )
     if tally(counted).judged < ENOUGH:
         said += ((f" {ours.tokens} {'token' if ours.tokens == 1 else 'tokens'} only: {TOO_FEW}.", ""),)
@@ -456,17 +488,30 @@ def _parts(ours: Seconds, alone: Seconds) -> dict[Part, float]:
     }
 
 
-def _in_words(parts: Mapping[Part, float], rounds: Sequence[Round]) -> str:
+def _in_words(parts: Mapping[Part, float], rounds: Sequence[Round], total: str) -> dict[str, str]:
+    """What a token would take without the parts, and the parts, the dearest first, in milliseconds that add up to
+    ``total`` as it is written."""
     widths = sorted({len(round_.drafts) + 1 for round_ in rounds})
     rows = f"{widths[0]}" if len(widths) == 1 else f"up to {widths[-1]}"
     told = sorted(parts, key=lambda part: -parts[part])
-    first, *others = [(PARTS[part].format(rows=rows), _signed(parts[part])) for part in told]
-    return ", ".join((f"{first[0]} cost {first[1]} ms a token", *(f"{name} {cost}" for name, cost in others)))
+    ideal, first, *others = _adding_up(total, [parts[part] for part in told])
+    names = [PARTS[part].format(rows=rows) for part in told]
+    added = (f"{name} {cost}" for name, cost in zip(names[1:], others, strict=True))
+    return {"ideal": ideal, "parts": ", ".join((f"{names[0]} adds {first}", *added))}
 
 
-def _signed(value: float) -> str:
-    shown = f"{1000 * value:.2g}" if abs(value) < 0.01 else f"{1000 * value:.0f}"
-    return shown.replace("-", "−")
+def _adding_up(total: str, parts: Sequence[float]) -> list[str]:
+    """What is left of ``total`` (milliseconds, as written) without the parts (seconds), and the parts: rounded like the
+    total, and so that they add up to it. What rounding leaves over goes to those that it has cut most."""
+    digits = len(total.partition(".")[2])
+    unit = 10**digits
+    whole = round(float(total) * unit)
+    exact = [1000 * part * unit for part in parts]
+    exact.insert(0, whole - math.fsum(exact))
+    units = [math.floor(value) for value in exact]
+    for index in sorted(range(len(exact)), key=lambda index: units[index] - exact[index])[: whole - sum(units)]:
+        units[index] += 1
+    return [f"{value / unit:.{digits}f}".replace("-", "−") for value in units]
 
 
 def _milliseconds(*values: float) -> tuple[str, ...]:

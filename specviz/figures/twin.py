@@ -40,7 +40,8 @@ Verdict = Literal["same", "chances", "lucky", "near tie", "report"]
 @dataclass(frozen=True, slots=True)
 class Twin:
     """Both texts, decoded as one stream of bytes each: ``common`` is what they begin with, ``ours`` and ``theirs`` go
-    on from the first token that differs, which is set strong (both empty where none does).
+    on from the first token that differs, which is set strong (both empty where none does). ``unfinished`` is whether
+    the run has not come to the text's end.
 
     ``agrees`` is whether run and twin keep what their rule promises. The table holds both records' two largest logits
     at a difference that the rule does not allow; no rows where there is none.
@@ -52,6 +53,7 @@ class Twin:
     common: str
     ours: Spans
     theirs: Spans
+    unfinished: bool
     table: Table
 
 
@@ -87,6 +89,7 @@ def layout(trace: Trace, twin: Trace, texts: Texts) -> Twin:
         common=common + (token(begun) if begun and apart is None else ""),
         ours=_parted(ours[cut:], begun, texts) if apart is not None else (),
         theirs=_parted(theirs[cut:], begun, texts) if apart is not None else (),
+        unfinished=trace.finish != "stop",
         table=_table(trace, twin, apart if promised else None, texts),
     )
 

@@ -307,14 +307,13 @@ def focus(run: Run) -> tuple[Round, int | None] | None:
     """The round and the draft (None: the closing token) that coin and place are about."""
     if run.event is None or not run.trace.rounds:
         return None
-    if run.picked is not None:
-        return run.trace.rounds[run.picked[0]], run.picked[1]
-    round_ = run.trace.rounds[run.event.round]
-    if run.event.place is not None:
-        return round_, run.event.place
-    if run.event.kind == "read":
+    number, place = run.picked if run.picked is not None else (run.event.round, run.event.place)
+    round_ = run.trace.rounds[number]
+    if place is not None:
+        return round_, place
+    if run.picked is None and run.event.kind == "read":
         return round_, 0
-    kept = round_.kept
+    kept = round_.kept  # a correction stands at the place of the draft that it replaces
     return round_, kept if kept < len(round_.drafts) else None
 
 
@@ -392,8 +391,7 @@ def _valid_pick(run: Run, picked: object) -> tuple[int, int | None] | None:
             if 0 <= place < events.drafted(round_, run.event):
                 return number, place
             if place == -1 and round_.closing is not None and events.closed(round_, run.event):
-                correction = round_.closing.kind == "correction"
-                return number, round_.kept if correction else None
+                return number, None
     return None
 
 

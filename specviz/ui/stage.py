@@ -30,7 +30,7 @@ def stage(wanted: Wanted, link: DeltaGenerator | None = None) -> None:
 
     ``link`` is where the way to this very moment can be copied, once the page has such a place.
     """
-    period = max(QUICKEST_S, PERIOD_S / st.session_state.get("speed", 1.0))
+    period = max(QUICKEST_S, PERIOD_S / transport.speed())
     moving = session.state().playing or session.state().bound
     st.fragment(_stage, key="stage", run_every=period if moving else None)(wanted, link)
 
@@ -61,7 +61,7 @@ def _stage(wanted: Wanted, link: DeltaGenerator | None) -> None:
 def _outside() -> tuple[object, ...]:
     """What stands outside the stage and has to be drawn again when it changes."""
     now = session.state()
-    return now.playing, bool(now.bound), now.run.recording, now.run.trace.header
+    return now.playing, bool(now.bound), session.origin(now.run), now.run.trace.header
 
 
 def _draw(run: Run, wanted: Wanted) -> None:
@@ -77,7 +77,6 @@ def _draw(run: Run, wanted: Wanted) -> None:
 
 
 def _strip(run: Run, wanted: Wanted, laid_out: str) -> None:
-    focus = session.focus(run)
     decoded = session.view(run, story=wanted.story).chunks[0]["prompt"]
     components.strip(
         run=laid_out,
@@ -85,7 +84,7 @@ def _strip(run: Run, wanted: Wanted, laid_out: str) -> None:
         moment=session.moment(story=wanted.story),
         # As it was asked; as it was tokenized where the record does not say.
         prompt=visible(run.prompt) if run.prompt else decoded,
-        selected=(focus[0].index, -1 if focus[1] is None else focus[1]) if focus else (-1, -1),
+        selected=_selected(run),
         pinned=run.picked is not None,
         live_round=run.live_round,
         on_moved=_moved,
@@ -93,6 +92,13 @@ def _strip(run: Run, wanted: Wanted, laid_out: str) -> None:
         on_picked=_picked,
         on_painted=_painted,
     )
+
+
+def _selected(run: Run) -> tuple[int, int]:
+    """Round and place (−1: the closing token) of the token that is outlined."""
+    focus = session.focus(run)
+    number, place = run.picked or ((focus[0].index, focus[1]) if focus is not None else (-1, None))
+    return number, -1 if place is None else place
 
 
 # --- panels -----------------------------------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ cursor, or asks for one round, and reruns the stage only.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import streamlit as st
 
@@ -23,8 +22,6 @@ JUMPS: dict[str, tuple[str, Callable[[Timeline], Event | None]]] = {
     "pays": ("tally", Timeline.last),
 }
 """Of each link under the lead: the panel that answers it, and the event at which it does."""
-WIDTHS = {"speed": 84, "panel": 150}
-"""Of the choosers, in pixels."""
 
 
 def large() -> bool:
@@ -41,7 +38,7 @@ def links() -> None:
 
 def size() -> None:
     """The switch between the page and its layout for a projector."""
-    st.toggle(words.LAYOUT["large"], key="large", bind=controls.BOUND, help=words.LAYOUT["large.help"])
+    st.toggle(words.LAYOUT["large"], key="large", bind=controls.BOUND)
 
 
 def transport() -> None:
@@ -55,10 +52,19 @@ def transport() -> None:
             st.button(words.BUTTONS["round"], key="round", on_click=_round, shortcut="N")
             st.button(words.BUTTONS["pause" if playing else "play"], key="play", on_click=_play, shortcut="P")
             if not large():
-                _chooser("speed", words.SPEEDS, 1.0)
+                st.button(words.SPEEDS[speed()], key="speed_button", help=words.LAYOUT["speed"], on_click=_faster)
         with st.container(horizontal=True, gap="small", width="content", vertical_alignment="center", key="telling"):
             if large():
-                _chooser("panel", words.PANELS, "coin")
+                st.segmented_control(
+                    words.LAYOUT["panel"],
+                    list(words.PANELS),
+                    default="coin",
+                    required=True,
+                    format_func=words.PANELS.__getitem__,
+                    key="panel",
+                    label_visibility="collapsed",
+                    persist_state="session",
+                )
             st.segmented_control(
                 words.BUTTONS["detail"],
                 words.DETAILS,
@@ -72,17 +78,14 @@ def transport() -> None:
                 size()
 
 
-def _chooser(key: str, options: dict[Any, str], default: Any) -> None:
-    st.selectbox(
-        words.LAYOUT[key],
-        list(options),
-        index=list(options).index(default),
-        format_func=options.__getitem__,
-        key=key,
-        label_visibility="collapsed",
-        persist_state="session",
-        width=WIDTHS[key],
-    )
+def speed() -> float:
+    """How many events Play shows a second."""
+    return float(st.session_state.get("speed", 1.0))
+
+
+def _faster() -> None:
+    speeds = list(words.SPEEDS)
+    st.session_state.speed = speeds[(speeds.index(speed()) + 1) % len(speeds)]
 
 
 def _story() -> bool:

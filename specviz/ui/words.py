@@ -19,7 +19,7 @@ STRIP: dict[str, Any] = {
     "empty": "Nothing is written yet. Press Step: the drafter guesses, the target judges.",
     "all": "show all drafts",
     "fewer": "show fewer drafts",
-    "pinned": "following paused · return",
+    "pinned": "back to the moment",
     "live": "live from token {token}",
     "whole": "show all {characters} characters",
     "part": "show less",
@@ -64,6 +64,7 @@ PLACE: dict[str, Any] = {
 }
 EXACT = {
     "deal": "deal 100,000 times",
+    "others": "others",
     "table": "as a table",
 }
 TALLY: dict[str, Any] = {
@@ -92,6 +93,9 @@ TALLY: dict[str, Any] = {
     "both": "both wrote",
     "ours": "with the drafter",
     "theirs": "the target alone",
+    "on": " …",
+    "more": "show all of the text",
+    "less": "show less",
     "logits": "the logits where they part",
 }
 ROUNDS = {"title": "Every round in words", "table": "as a table"}
@@ -215,7 +219,7 @@ BUTTONS = {
 }
 
 OFFER = {
-    "changed": "This is a recorded run with other settings. Changed: {changes}.",
+    "changed": "You changed: {changes}. The recorded run keeps its own settings.",
     "pair": "This run was decoded by another pair. Changed: {changes}.",
     "continue": "Continue live from here with {changes}",
     "start": "Start a live run",
@@ -280,12 +284,11 @@ LINKS = {
 }
 SPEEDS = {0.5: "½×", 1.0: "1×", 2.0: "2×", 4.0: "4×"}
 LAYOUT = {
-    "speed": "Speed of Play",
+    "speed": "How fast Play goes on: press for the next speed",
     "large": "Large",
-    "large.help": "For a projector: no sidebar, the strip, the sentence and one panel.",
     "panel": "Panel",
 }
-PANELS = {"coin": "The coin", "place": "The place", "exact": "Why exact", "tally": "Tally"}
+PANELS = {"coin": "Coin", "place": "Place", "exact": "Why exact", "tally": "Tally"}
 
 CARDS_RECORDING = "sampling"
 CARD = {
@@ -305,7 +308,7 @@ CARDS = {
     "read": {
         "title": "One read, {answers} answers",
         "text": "The target reads its weights once and says what it wants after every draft. Moving the weights is "
-        "what takes the time, so {answers} answers cost hardly more than one where memory is the limit.",
+        "what takes the time on a GPU, so {answers} answers cost hardly more than one there; on a CPU they cost more.",
         "task": "Press Step: the read.",
         "reached": "There they are, all at once. Step on: each draft gets its verdict.",
     },
@@ -327,8 +330,9 @@ CARDS = {
         "title": "Price and yield: find a gamma that loses",
         "text": "Drafts cost reads of the drafter, and a wider read of the target costs more too. It pays only when "
         "enough drafts stay. The tally measures it, beside the target alone.",
-        "task": "Go to the end of the run and look at the tally: does this gamma lose? If not, try a larger one.",
-        "reached": "Slower than the target alone, measured. Drafts die early, or reads here do not wait for memory. "
-        "Try a smaller gamma.",
+        "task": "Go to the end of the run with the slider and look at the tally. If it does not lose, go on live with "
+        "a larger gamma and let the target write it alone, beside it.",
+        "reached": "It loses: slower than the target alone, measured. The tally says what ate it. Try a smaller gamma, "
+        "or another prompt: copies from a repetitive text pay.",
     },
 }

@@ -160,7 +160,7 @@ def test_enter_belongs_to_what_has_the_focus(page: Page) -> None:
     start = moment(page)
     page.locator(".strip .chip").first.focus()
     page.keyboard.press("Enter")
-    back = page.get_by_role("button", name=re.compile("^following paused"))
+    back = page.get_by_role("button", name=re.compile("^back to the moment"))
     expect(back).to_be_visible()
     at(page, start)
     back.click()
@@ -170,12 +170,12 @@ def test_enter_belongs_to_what_has_the_focus(page: Page) -> None:
 def test_a_changed_control_offers_to_go_live_and_leaves_the_recording_alone(page: Page) -> None:
     start, said = moment(page), sentence(page).inner_text()
     page.get_by_role("radio", name="Gumbel").click()
-    expect(page.get_by_text("This is a recorded run with other settings.")).to_be_visible()
+    expect(page.get_by_text("The recorded run keeps its own settings.")).to_be_visible()
     settled(page)
     at(page, start)
     expect(sentence(page)).to_have_text(said)
     page.get_by_role("button", name="Keep the recording").click()
-    expect(page.get_by_text("This is a recorded run with other settings.")).to_be_hidden()
+    expect(page.get_by_text("The recorded run keeps its own settings.")).to_be_hidden()
     expect(page.get_by_role("radio", name="Sampling")).to_be_checked()
 
 

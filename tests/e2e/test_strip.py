@@ -87,12 +87,12 @@ def test_enter_and_space_select_the_token_and_do_nothing_else(page: Page, key: s
         page.keyboard.press("ArrowUp")
     name = focused(page)
     page.keyboard.press(key)
-    expect(page.get_by_role("button", name="following paused · return")).to_be_visible()
+    expect(page.get_by_role("button", name=re.compile("^back to the moment"))).to_be_visible()
     expect(page.locator(".strip .chip.selected")).to_have_attribute("aria-label", name)
     assert focused(page) == name  # the token was drawn anew and kept the focus
     expect(slider(page)).to_have_value("40")
-    page.get_by_role("button", name="following paused · return").click()
-    expect(page.get_by_role("button", name="following paused · return")).to_be_hidden()
+    page.get_by_role("button", name=re.compile("^back to the moment")).click()
+    expect(page.get_by_role("button", name=re.compile("^back to the moment"))).to_be_hidden()
 
 
 def test_left_and_right_stay_the_pages_keys_inside_the_strip(page: Page) -> None:

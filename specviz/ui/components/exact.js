@@ -33,8 +33,8 @@ const column = (bar, { highest, detail }) => {
   return node;
 };
 
-const name = ({ token, sign, rest }, index) => {
-  const node = make("span", rest ? "name rest" : "name", sign && GLYPHS[sign] ? make("span", `glyph ${sign}`, GLYPHS[sign]) : null, token);
+const name = ({ token, sign, rest }, index, { others }) => {
+  const node = make("span", rest ? "name rest" : "name", sign && GLYPHS[sign] ? make("span", `glyph ${sign}`, GLYPHS[sign]) : null, rest ? others : token);
   node.style.gridColumn = index + 1;
   node.title = token;
   return node;
@@ -45,7 +45,7 @@ const frame = (shown, number, data) => {
   const plot = make("div", "plot", ...shown.bars.map((bar) => column(bar, data)));
   plot.setAttribute("role", "img");
   plot.setAttribute("aria-label", shown.bars.map((bar) => bar.words).join("; "));
-  const names = make("div", "names", ...data.labels.map(name));
+  const names = make("div", "names", ...data.labels.map((label, index) => name(label, index, data.words)));
   const node = make("div", `frame${shown.wrong ? " wrong" : ""}`, title, plot, names, make("p", "caption", shown.caption));
   for (const row of [plot, names]) row.style.setProperty("--columns", data.labels.length);
   node.setAttribute("role", "listitem");

@@ -202,6 +202,17 @@ const nearestLine = (rounds, round, limit, start, top) => {
   return best;
 };
 
+/** The sentence of a token as far as the moment knows it. */
+const told = (rounds, [index, place], moment) => {
+  const round = rounds[index];
+  const end = round.closing?.[2];
+  const [, fate, born, known] = place < 0 ? ["", "", end, end] : round.drafts[place];
+  // What a draft that was never judged followed is told when the round closes.
+  const moments = [born, known, ...(fate === "unjudged" && end !== undefined ? [end] : [])];
+  const at = moments.filter((one) => one <= moment).pop() ?? born;
+  return round.events[Math.min(at - round.first, round.events.length - 1)][1];
+};
+
 export default function ({ data: [data], parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".strip");
   const find = (selector) => root.querySelector(selector);
@@ -297,8 +308,9 @@ export default function ({ data: [data], parentElement, setTriggerValue }) {
     const sight = [data.run, now, selected, state.all].join();
     const goal = chosen ?? (current >= 0 ? state.nodes[current].querySelector(".caret, .gap") : null);
     // What the reader has scrolled to stays in sight until the moment or the selection changes.
+    state.reveal = () => { if (goal?.isConnected) reveal(text, goal, state.nodes); };
     if (goal && state.sight !== sight) {
-      reveal(text, goal, state.nodes);
+      state.reveal();
       // With all drafts shown, rounds out of sight have a guessed height until they come near: once more when they have.
       if (state.all) requestAnimationFrame(() => requestAnimationFrame(() => {
         if (goal.isConnected && state.sight === sight) reveal(text, goal, state.nodes);
@@ -312,7 +324,9 @@ export default function ({ data: [data], parentElement, setTriggerValue }) {
     const [label, words] = current < 0 ? ["", data.empty] : rounds[current].events[now - rounds[current].first];
     output.textContent = label;
     range.setAttribute("aria-valuetext", label);
-    say(words, label + words.map(([part]) => part).join(""));
+    // A token that was picked is what the panels are about: the sentence is about it too.
+    const spoken = data.pinned && !state.dragging ? told(rounds, selected, now) : words;
+    say(spoken, label + spoken.map(([part]) => part).join(""));
     if (!state.painted) {
       state.painted = true;
       requestAnimationFrame(() => requestAnimationFrame(() => state.send("painted", true)));
@@ -387,7 +401,10 @@ export default function ({ data: [data], parentElement, setTriggerValue }) {
 
   const arrived = () => { if (!state.dragging) paint(state.data.moment); };
   document.addEventListener("specviz-run", arrived);
-  const resized = new ResizeObserver(() => settleLanes(text, (state.lanes ?? []).filter((node) => node.isConnected)));
+  const resized = new ResizeObserver(() => {
+    settleLanes(text, (state.lanes ?? []).filter((node) => node.isConnected));
+    state.reveal?.();
+  });
   resized.observe(text);
   // A presenter's clicker sends these two; the page's own buttons have one key each.
   const clicker = (event) => {

@@ -18,7 +18,7 @@ const track = (parts, few) => {
   return node;
 };
 
-const number = (bar) => make("span", `number${bar.few ? " few" : ""}`, bar.value, make("span", "of", bar.fraction));
+const number = (bar) => make("span", `number${bar.few ? " few" : ""}`, make("span", "", bar.value), make("span", "of", bar.fraction.replace("/", " of ")));
 
 const half = (name, bar) => make(
   "div", "half", make("span", "side", name), track(bar.share === null ? [] : [["both", bar.share]], bar.few), number(bar),
@@ -43,7 +43,9 @@ const list = (rows) => {
   return node;
 };
 
-const paintPlaces = (box, places, words) => {
+const fold = (line) => (line ? [make("p", "muted small fold", line)] : []);
+
+const paintPlaces = (box, places, folded, words) => {
   box.hidden = !places.length;
   if (box.hidden) return;
   const few = places.some((one) => one.reached.few || one.kept.few);
@@ -51,18 +53,19 @@ const paintPlaces = (box, places, words) => {
     make("figcaption", "", words.places),
     make("div", "row heads", make("b", "", words.place), make("span", "", words.reached), make("span", "", words.kept)),
     list(places.map((one) => placeRow(one, words))),
+    ...fold(folded),
     ...(few ? [make("p", "muted small", words.few)] : []),
   );
 };
 
-const paintLengths = (box, lengths, words) => {
+const paintLengths = (box, lengths, folded, words) => {
   box.hidden = !lengths.length;
   if (box.hidden) return;
   // Bonus and plain read are drawn from the target alike: one colour, one key.
   const seen = new Map();
   for (const [meaning, fate] of lengths.flatMap((one) => one.parts)) seen.set(meaning, (seen.get(meaning) ?? new Set()).add(words.closings[fate]));
   const keys = make("div", "keys", ...[...seen].map(([meaning, closings]) => key(meaning, [...closings].join(words.or))));
-  box.replaceChildren(make("figcaption", "", words.lengths), list(lengths.map(lengthRow)), keys);
+  box.replaceChildren(make("figcaption", "", words.lengths), list(lengths.map(lengthRow)), ...fold(folded), keys);
 };
 
 /** The expectation with its band, and the marker where the run stands. */
@@ -88,19 +91,41 @@ const paintBand = (box, band, words) => {
 
 const textBox = (name, ...content) => make("div", "text", make("div", "side", name), make("p", "", ...content));
 
+/** Whether a text is longer than it is shown; they are shown whole or cut together. */
+const measureTexts = (box) => {
+  const texts = [...box.querySelectorAll(".text p")];
+  const cut = texts.filter((node) => node.scrollHeight > node.clientHeight + 2);
+  for (const node of texts) node.classList.toggle("cut", cut.includes(node));
+  box.querySelector(".more").hidden = !box.classList.contains("whole") && !cut.length;
+};
+
 /** Both texts: the beginning they share, then each on its own from the token that differs. */
 const paintTwin = (box, sentence, texts, words) => {
   const shown = sentence.length ? [make("p", "said", ...spans(sentence))] : [];
   if (texts) {
     const parted = texts.ours.length || texts.theirs.length;
-    if (texts.common) shown.push(textBox(parted ? words.common : words.both, texts.common));
-    if (parted) shown.push(make("div", "pair", textBox(words.ours, ...spans(texts.ours)), textBox(words.theirs, ...spans(texts.theirs))));
+    const on = () => (texts.unfinished ? make("span", "muted", words.on) : null);
+    if (texts.common) shown.push(textBox(parted ? words.common : words.both, texts.common, parted ? null : on()));
+    if (parted) shown.push(make("div", "pair", ...["ours", "theirs"].map((who) => textBox(words[who], ...spans(texts[who]), on()))));
   }
   box.hidden = !shown.length;
-  if (!box.firstElementChild) box.append(make("div", "both-texts"), make("div", "logits"));
+  if (!box.firstElementChild) {
+    box.append(make("div", "both-texts"), make("button", "more"), make("div", "logits"));
+    new ResizeObserver(() => measureTexts(box)).observe(box);
+  }
+  const more = box.querySelector(".more");
+  const name = () => { more.textContent = box.classList.contains("whole") ? words.less : words.more; };
+  more.type = "button";
+  more.onclick = () => {
+    box.classList.toggle("whole");
+    name();
+    measureTexts(box);
+  };
+  name();
   box.firstElementChild.replaceChildren(...shown);
   if (texts) twinTable(box.lastElementChild, texts.table, words.logits);
   else box.lastElementChild.replaceChildren();
+  measureTexts(box);
 };
 
 export default function ({ data: [data], parentElement }) {
@@ -112,8 +137,8 @@ export default function ({ data: [data], parentElement }) {
   find(".pay").replaceChildren(...spans(data.pay));
   find(".pay").hidden = !data.pay.length;
   paintBand(find(".band"), data.band, words);
-  paintPlaces(find(".places"), data.places, words);
-  paintLengths(find(".lengths"), data.lengths, words);
+  paintPlaces(find(".places"), data.places, data.folded.places, words);
+  paintLengths(find(".lengths"), data.lengths, data.folded.lengths, words);
   find(".charts").hidden = !data.band && !data.places.length && !data.lengths.length;
   find(".lines").replaceChildren(...data.lines.map((line) => make("p", "", line)));
   paintTwin(find(".twin-texts"), data.twin, data.texts, words);
