@@ -174,7 +174,7 @@ def test_a_touched_setting_leaves_the_recording_and_offers_to_go_live() -> None:
     page.run()
     assert page.label == before
     assert page.badges[0].startswith("recorded")
-    assert "Changed: T = 0.7." in " ".join(text.value for text in page.test.text)
+    assert "You changed: T = 0.7." in " ".join(text.value for text in page.test.text)
     assert page.test.button(key="go_live").label == "Continue live from here with T = 0.7"
     assert {"go_live", "start_live", "keep"} <= {button.key for button in page.test.button}
 
@@ -207,7 +207,7 @@ def test_greedy_shows_temperature_0_and_keeps_the_one_that_was_set() -> None:
     off = page.test.slider(key="temperature_off")
     assert (off.value, off.disabled) == (0.0, True)
     assert "temperature" not in {slider.key for slider in page.test.slider}
-    assert "Changed: the rule Greedy." in " ".join(text.value for text in page.test.text)
+    assert "You changed: the rule Greedy." in " ".join(text.value for text in page.test.text)
     page.test.pills(key="rule").set_value("speculative_sampling")
     page.run()
     assert page.test.slider(key="temperature").value == 0.7
