@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -79,7 +81,7 @@ def test_beside_a_grey_rate_stands_that_of_the_whole_run_where_it_is_known() -> 
 def test_without_drafts_there_is_no_rate_of_drafts() -> None:
     panel = tallies.layout(make_trace(gamma=0, tokens=12).rounds)
     assert [measure.name for measure in panel.measures] == ["tokens per read"]
-    assert panel.measures[0].value == "1"
+    assert panel.measures[0].value == "1.00"
     assert panel.lines == (tallies.NO_DRAFTS,)
     assert (panel.places, panel.lengths, panel.band, panel.pay) == ((), (), None, ())
     assert tallies.layout(()).measures == ()
@@ -130,10 +132,39 @@ def test_the_bars_by_place_and_by_length_hold_for_every_rule(trace: Trace) -> No
     assert sum(int(bar.reached.fraction.split("/")[0]) for bar in panel.places) == kept
     for bar in panel.lengths:
         assert bar.rounds == sum(len(round_.emitted) == bar.tokens for round_ in trace.rounds)
-    assert [bar.tokens for bar in panel.lengths] == [1, 2, 3, 4, 5]
+    longest = max(len(round_.emitted) for round_ in trace.rounds)
+    assert [bar.tokens for bar in panel.lengths] == [*range(1, longest + 1)]
     for place in panel.places:
         here = sum(len(r.drafts) >= place.place and r.drafts[place.place - 1].fate == "kept" for r in trace.rounds)
         assert place.kept.fraction.split("/")[0] == (str(here) if place.kept.share is not None else "none")
+
+
+@given(shapes)
+def test_rows_in_which_nothing_is_counted_are_folded_and_stay_in_the_table(shape: list[tuple[int, int]]) -> None:
+    rounds = [round_of(i, gamma, kept) for i, (gamma, kept) in enumerate(shape)]
+    panel = tallies.layout(rounds)
+    widest, deepest = max(gamma for gamma, _ in shape), max(min(kept + 1, gamma) for gamma, kept in shape)
+    assert [bar.place for bar in panel.places] == [*range(1, deepest + 1)]
+    assert (panel.folded.places == "") == (deepest == widest)
+    if widest:
+        most = max(kept for _, kept in shape) + 1
+        assert [bar.tokens for bar in panel.lengths] == [*range(1, most + 1)]
+        assert (panel.folded.lengths == "") == (most == widest + 1)
+        named = {row[0] for row in panel.table.rows}
+        assert {f"kept at place {place}" for place in range(1, widest + 1)} <= named
+
+
+def test_what_is_folded_is_said() -> None:
+    panel = tallies.layout([round_of(i, 16, 4) for i in range(20)])
+    assert panel.folded == tallies.Folded("places 6–16: none judged", "6–17 tokens: no round")
+    assert tallies.layout([round_of(0, 3, 1)]).folded.places == "place 3: none judged"
+
+
+@pytest.mark.parametrize(("kept", "value"), [(4, "1.00"), (0, "0.00")])
+def test_a_rate_of_exactly_one_or_none_has_two_digits_like_its_neighbours(kept: int, value: str) -> None:
+    panel = tallies.layout([round_of(i, 4, kept) for i in range(12)])
+    assert {m.value for m in panel.measures if m.name in ("kept of judged", "kept of drafted")} == {value}
+    assert panel.places[0].kept.value == panel.places[0].reached.value == value
 
 
 def test_a_round_that_a_kept_stop_token_ended_closes_with_no_token_of_its_own() -> None:
@@ -230,11 +261,11 @@ def test_whether_it_paid_is_seconds_a_token_without_the_prompts_read() -> None:
     rounds[0] = dataclasses.replace(first, passes=(prefill, *first.passes), seconds=5.0 + (first.seconds or 0))
     said = plain(tallies.layout(rounds, twin=alone(40, 0.06)).pay)
     assert said.startswith("On this machine, measured: 78 ms a token against 60 alone: 0.77×, slower than the target")
-    assert "The wider target reads ate it: reading 5 places at once cost 25 ms a token" in said
-    assert "the drafter’s reads 20, the rule and the rest 3" in said
+    assert "The wider target reads ate it: 60 ms alone would be 30 at 2.00 tokens a read; " in said
+    assert "reading 5 places at once adds 25, the drafter’s reads 20, the rule and the rest 3: 78." in said
     faster = plain(tallies.layout(rounds, twin=alone(40, 0.1)).pay)
     assert "1.28×, faster than the target alone" in faster
-    assert "2.00 tokens a read would be 2.00×" in faster
+    assert "The drafter’s reads cost the most: 100 ms alone would be 50 at 2.00 tokens a read; " in faster
     cheap = [dataclasses.replace(r, passes=(Pass("target", "verify", 5, 0, 0.06),), seconds=0.06) for r in rounds[1:]]
     assert "nothing was lost on the way" in plain(tallies.layout(cheap, twin=alone(40, 0.06)).pay)
     half = [dataclasses.replace(r, seconds=0.2) for r in rounds[1:]]
@@ -251,6 +282,36 @@ def test_what_ate_it_adds_up_to_the_whole_difference(shape: list[tuple[int, int]
     per_read = ours.tokens / ours.reads
     whole = ours.rounds / ours.tokens - plain_.rounds / plain_.tokens / per_read
     assert sum(parts.values()) == pytest.approx(whole, abs=1e-9)
+
+
+@given(shapes, st.floats(0.0001, 1.0), st.floats(0.0, 0.1))
+def test_the_times_add_up_as_they_are_written(shape: list[tuple[int, int]], read: float, rest: float) -> None:
+    rounds = [round_of(i, gamma, kept) for i, (gamma, kept) in enumerate(shape)]
+    said = plain(tallies.layout(rounds, twin=alone(200, read, rest)).pay)
+    ours = tallies.seconds(rounds)
+    assert ours is not None
+    if " alone would be " not in said:
+        assert "nothing was lost" in said or not any(gamma for gamma, _ in shape)
+        return
+    written = re.search(r"would be (\S+) at .*; .* adds (\S+), .* (\S+), .* (\S+): (\S+)\.", said)
+    assert written is not None
+    *parts, total = (Decimal(number.replace("−", "-")) for number in written.groups())
+    assert sum(parts) == total
+    assert f"{total} ms a token" in said
+    unit = Decimal(1).scaleb(total.as_tuple().exponent)  # type: ignore[arg-type]
+    ideal = 1000 * (read + rest) * ours.reads / ours.tokens
+    assert abs(float(parts[0]) - ideal) <= 0.501 * float(unit)
+    of_parts = tallies._parts(ours, tallies.seconds(alone(200, read, rest).rounds))  # type: ignore[arg-type]
+    for shown, exact in zip(parts[1:], sorted(of_parts.values(), reverse=True), strict=True):
+        assert abs(float(shown) - 1000 * exact) <= 2.01 * float(unit)
+
+
+def test_story_says_whether_it_paid_and_what_cost_the_most_without_the_sum() -> None:
+    rounds = [round_of(i, 4, 1) for i in range(10)]
+    slower = plain(tallies.layout(rounds, story=True, twin=alone(40, 0.06)).pay)
+    assert slower.endswith("0.77×, slower than the target alone. The wider target reads ate it.")
+    faster = plain(tallies.layout(rounds, story=True, twin=alone(40, 0.1)).pay)
+    assert faster.endswith("1.28×, faster than the target alone. The drafter’s reads cost the most.")
 
 
 @pytest.mark.parametrize(

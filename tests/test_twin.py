@@ -55,6 +55,13 @@ def test_a_twin_with_the_same_text_counts_the_reads_saved() -> None:
     assert (both.ours, both.theirs, both.table.rows) == ((), (), ())
 
 
+def test_a_text_is_unfinished_until_the_run_says_that_it_stopped() -> None:
+    trace = written(1, 2)
+    for finish in (None, "length", "context", "stop"):
+        ended = Trace(trace.header, (trace.rounds[0], dataclasses.replace(trace.rounds[1], finish=finish)))
+        assert twin.layout(ended, trace, TEXTS).unfinished == (finish != "stop")
+
+
 @pytest.mark.parametrize("rule", ["speculative_sampling", "block_verification"])
 def test_under_sampling_another_text_is_no_fault(rule: str) -> None:
     trace, alone = make_trace(rule), make_trace(rule, gamma=0, seed=8)

@@ -29,7 +29,7 @@ TOO_FEW = "too few to say"
 NOTHING = "Nothing is counted yet: the first round is not over."
 NO_DRAFTS = "No drafts: plain decoding, one read a token."
 UNKNOWN = {"alpha": "p and q not recorded", "tokens": "reads not recorded"}
-NONE_JUDGED, NO_ROUND = "{}: none judged", "{}: no round"
+NONE_JUDGED, NO_ROUND = "place{s} {rows}: none judged", "{rows} tokens: no round"
 WHOLE = "whole run: {value} ({fraction})"
 CHANGED = "Counts rounds with different settings: {changes}."
 
@@ -230,9 +230,7 @@ def layout(
         formula=_formula(rounds) if band is not None else None,
         engines=_engines(rounds, counts, places, lengths),
         table=_table(measures, speeds, places, lengths, band),
-        folded=Folded(
-            _fold(len(judged), len(places), NONE_JUDGED, "place"), _fold(len(brought), len(lengths), NO_ROUND, "token")
-        ),
+        folded=Folded(_fold(len(judged), len(places), NONE_JUDGED), _fold(len(brought), len(lengths), NO_ROUND)),
     )
 
 
@@ -274,11 +272,12 @@ def _written(value: float | None) -> str:
     return f"{value:.2f}" if value is not None and (value >= 1 or value == 0) else numbers.probability(value)
 
 
-def _fold(shown: int, of: int, template: str, noun: str) -> str:
+def _fold(shown: int, of: int, template: str) -> str:
     """The rows after the first ``shown`` of ``of`` in a few words; empty where there are none."""
     if shown == of:
         return ""
-    return template.format(f"{noun} {of}" if of == shown + 1 else f"{noun}s {shown + 1}–{of}")
+    one = of == shown + 1
+    return template.format(s="" if one else "s", rows=of if one else f"{shown + 1}–{of}")
 
 
 def _bar(part: int, of: int) -> Bar:
@@ -454,7 +453,12 @@ def _pay(
         ratio=f"{ratio:.2f}",
         tokens=tokens,
         eaten=EATEN[max(parts, key=lambda part: parts[part])],
-        sum=SUM.format(ours=mine, alone=theirs, tokens=tokens, **_in_words(parts, counted, mine)),
+        sum=SUM.format(
+            ours=mine,
+            alone=theirs,
+            tokens=tokens,
+            **_in_words(parts, counted, mine, alone.rounds / alone.tokens * ours.reads / ours.tokens),
+        ),
     )
     if tally(counted).judged < ENOUGH:
         said += ((f" {ours.tokens} {'token' if ours.tokens == 1 else 'tokens'} only: {TOO_FEW}.", ""),)
@@ -488,30 +492,31 @@ def _parts(ours: Seconds, alone: Seconds) -> dict[Part, float]:
     }
 
 
-def _in_words(parts: Mapping[Part, float], rounds: Sequence[Round], total: str) -> dict[str, str]:
-    """What a token would take without the parts, and the parts, the dearest first, in milliseconds that add up to
-    ``total`` as it is written."""
+def _in_words(parts: Mapping[Part, float], rounds: Sequence[Round], total: str, ideal: float) -> dict[str, str]:
+    """What a token would take without the parts (``ideal``), and the parts, the dearest first, in milliseconds that add
+    up to ``total`` as it is written."""
     widths = sorted({len(round_.drafts) + 1 for round_ in rounds})
     rows = f"{widths[0]}" if len(widths) == 1 else f"up to {widths[-1]}"
     told = sorted(parts, key=lambda part: -parts[part])
-    ideal, first, *others = _adding_up(total, [parts[part] for part in told])
+    written, first, *others = _adding_up(total, ideal, [parts[part] for part in told])
     names = [PARTS[part].format(rows=rows) for part in told]
     added = (f"{name} {cost}" for name, cost in zip(names[1:], others, strict=True))
-    return {"ideal": ideal, "parts": ", ".join((f"{names[0]} adds {first}", *added))}
+    return {"ideal": written, "parts": ", ".join((f"{names[0]} adds {first}", *added))}
 
 
-def _adding_up(total: str, parts: Sequence[float]) -> list[str]:
-    """What is left of ``total`` (milliseconds, as written) without the parts (seconds), and the parts: rounded like the
-    total, and so that they add up to it. What rounding leaves over goes to those that it has cut most."""
+def _adding_up(total: str, ideal: float, parts: Sequence[float]) -> list[str]:
+    """The ideal and the parts (seconds) in milliseconds with the total's digits, so that they add up to the total as it
+    is written. The ideal is rounded; what rounding leaves over goes to the parts that it changes least."""
     digits = len(total.partition(".")[2])
     unit = 10**digits
-    whole = round(float(total) * unit)
     exact = [1000 * part * unit for part in parts]
-    exact.insert(0, whole - math.fsum(exact))
     units = [math.floor(value) for value in exact]
-    for index in sorted(range(len(exact)), key=lambda index: units[index] - exact[index])[: whole - sum(units)]:
-        units[index] += 1
-    return [f"{value / unit:.{digits}f}".replace("-", "−") for value in units]
+    best = round(1000 * ideal * unit)
+    over = round(float(total) * unit) - best - sum(units)
+    order = sorted(range(len(exact)), key=lambda index: units[index] - exact[index])
+    for index in order[:over] if over > 0 else order[len(order) + over :]:
+        units[index] += 1 if over > 0 else -1
+    return [f"{value / unit:.{digits}f}".replace("-", "−") for value in (best, *units)]
 
 
 def _milliseconds(*values: float) -> tuple[str, ...]:
