@@ -22,10 +22,10 @@ with top:
 if not bare:  # slow work last, so that the frame stands still
     controls.sidebar(opening, wanted)
     with st.sidebar:
-        link = st.container(key="link")
+        sharing.copy_link(run, wanted)
         sharing.files(run)
     with place:
-        stage.stage(wanted, link)
+        stage.stage(wanted)
 if controls.read(opening) != wanted:  # the address asked for something else
     st.rerun()
 session.settle()

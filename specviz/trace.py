@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 SCHEMA_VERSION = 1
 LISTED = 12
@@ -27,7 +27,24 @@ LISTED = 12
 Fate = Literal["kept", "rejected", "unjudged"]
 ClosingKind = Literal["correction", "bonus", "plain"]
 Finish = Literal["stop", "length", "context"]
+
+
+class Within(NamedTuple):
+    """What a number in a file may be: bounds, and how they are told."""
+
+    low: float
+    high: float
+    words: str
+
+
 Hex = Annotated[str, "hexadecimal bytes"]
+Probability = Annotated[float, Within(-1e-9, 1.0 + 1e-9, "a probability in [0, 1]")]
+"""Sums over a vocabulary may miss 0 or 1 by their rounding."""
+Seconds = Annotated[float, Within(0.0, 1e9, "seconds, 0 or more")]
+Nats = Annotated[float, Within(0.0, 1e3, "an entropy in nats, 0 or more")]
+Logit = Annotated[float, Within(-1e9, 1e9, "a logit within ±1e9")]
+Gumbel = Annotated[float, Within(-50.0, 50.0, "Gumbel noise within ±50")]
+"""A uniform of 52 bits gives −3.6 to 36.8."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +58,11 @@ class Token:
 
     id: int
     bytes: Hex | None = None
-    p: float | None = None
-    q: float | None = None
-    target_logit: float | None = None
-    drafter_logit: float | None = None
-    noise: float | None = None
+    p: Probability | None = None
+    q: Probability | None = None
+    target_logit: Logit | None = None
+    drafter_logit: Logit | None = None
+    noise: Gumbel | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +76,9 @@ class Rest:
     """
 
     count: int | None = None
-    p: float | None = None
-    q: float | None = None
-    overlap: float | None = None
+    p: Probability | None = None
+    q: Probability | None = None
+    overlap: Probability | None = None
     runner: Token | None = None
     drafter_runner: Token | None = None
 
@@ -89,15 +106,15 @@ class Row:
     position: int | None = None
     tokens: tuple[Token, ...] = ()
     rest: Rest | None = None
-    tv: float | None = None
-    expected_accept: float | None = None
-    entropy_p: float | None = None
-    entropy_q: float | None = None
-    target_top2: tuple[tuple[int, float | None], ...] | None = None
-    target_log_normaliser: float | None = None
-    drafter_log_normaliser: float | None = None
+    tv: Probability | None = None
+    expected_accept: Probability | None = None
+    entropy_p: Nats | None = None
+    entropy_q: Nats | None = None
+    target_top2: tuple[tuple[int, Logit | None], ...] | None = None
+    target_log_normaliser: Logit | None = None
+    drafter_log_normaliser: Logit | None = None
     drafter_ids: int | None = None
-    target_mass_elsewhere: float | None = None
+    target_mass_elsewhere: Probability | None = None
 
     def token(self, token_id: int) -> Token | None:
         """The listed token with this id, or None."""
@@ -115,13 +132,13 @@ class Draft:
     """
 
     id: int
-    p: float | None = None
-    q: float | None = None
-    accept_prob: float | None = None
-    coin: float | None = None
+    p: Probability | None = None
+    q: Probability | None = None
+    accept_prob: Probability | None = None
+    coin: Probability | None = None
     target_id: int | None = None
     passed: bool | None = None
-    weight: float | None = None
+    weight: Probability | None = None
     fate: Fate | None = None
     row: Row | None = None
 
@@ -137,10 +154,10 @@ class Closing:
 
     id: int
     kind: ClosingKind | None = None
-    draw: float | None = None
+    draw: Probability | None = None
     row: Row | None = None
-    law: tuple[tuple[int, float], ...] | None = None
-    law_rest: float | None = None
+    law: tuple[tuple[int, Probability], ...] | None = None
+    law_rest: Probability | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +169,7 @@ class Pass:
     kind: Literal["prefill", "draft", "verify"] | None = None
     query_tokens: int | None = None
     context: int | None = None
-    seconds: float | None = None
+    seconds: Seconds | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +195,7 @@ class Round:
     emitted: tuple[int, ...] = ()
     finish: Finish | None = None
     passes: tuple[Pass, ...] = ()
-    seconds: float | None = None
+    seconds: Seconds | None = None
     after: Row | None = None
     after_id: int | None = None
 
@@ -406,7 +423,9 @@ def load(text: str) -> Trace:
                 rounds.append(round_)
         except json.JSONDecodeError as error:
             raise ValueError(f"line {number}: not JSON, {error.msg.lower()} at column {error.colno}") from None
-        except (ValueError, TypeError, RecursionError) as error:
+        except RecursionError:
+            raise ValueError(f"line {number}: nested too deeply") from None
+        except (ValueError, TypeError) as error:
             raise ValueError(f"line {number}: {error}") from None
     if header is None:
         raise ValueError("line 1: the file is empty; expected a header line")
@@ -467,7 +486,8 @@ def _reader(kind: Any) -> Callable[[Any, str], Any]:
         inner = _reader(next(argument for argument in arguments if argument is not types.NoneType))
         return lambda value, name: None if value is None else inner(value, name)
     if origin is Annotated:
-        return _checked(_is_hex, arguments[1])
+        meant = arguments[1]
+        return _checked(_in(meant), meant.words) if isinstance(meant, Within) else _checked(_is_hex, meant)
     if origin is Literal:
         return _checked(lambda value: value in arguments, " or ".join(map(str, arguments)))
     if origin is tuple:
@@ -481,6 +501,11 @@ def _reader(kind: Any) -> Callable[[Any, str], Any]:
             lambda value: type(value) in (int, float) and abs(value) <= sys.float_info.max, "a finite number"
         )
     return _checked(lambda value: type(value) is kind, kind.__name__)
+
+
+def _in(bounds: Within) -> Callable[[Any], bool]:
+    # Comparisons with NaN are false; infinities lie outside every bound.
+    return lambda value: type(value) in (int, float) and bounds.low <= value <= bounds.high
 
 
 def _is_hex(value: Any) -> bool:

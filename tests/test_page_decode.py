@@ -263,7 +263,8 @@ def link(**parameters: str) -> Page:
 
 
 def address(page: Page) -> dict[str, str]:
-    return dict(page.data("copy_link")["parameters"])
+    copied = page.data("copy_link")
+    return {**copied["parameters"], copied["moment"]: page.data("strip")["address"]}
 
 
 @pytest.mark.parametrize("rule", RECORDED.values())
@@ -462,6 +463,22 @@ def test_while_the_models_load_the_recording_stays_and_the_step_is_held(monkeypa
     page.press("back")
     assert page.test.session_state.decode.goal is None
     assert "keep" in {button.key for button in page.test.button}
+
+
+def test_a_press_while_a_live_run_is_awaited_does_not_call_it_off() -> None:
+    loader_module.loader()._status["embedded"] = Status("loading", "Loading the target", 0.5)
+    page = Page()
+    page.test.slider(key="gamma").set_value(6)
+    page.run().press("go_live")
+    start = page.data("strip")["moment"]
+    for key in ("step", "round"):
+        page.press(key)
+        assert page.data("strip")["moment"] == start
+        assert page.test.session_state.decode.ahead is not None
+        assert page.message == words.MESSAGES["held"]
+    page.press("back")  # this turns to the recording again
+    assert page.test.session_state.decode.ahead is None
+
 
 
 def test_another_pair_is_offered_and_this_run_kept(live: Callable[..., Page]) -> None:

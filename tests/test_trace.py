@@ -71,6 +71,8 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if hint == Hex:
         return st.binary(max_size=4).map(bytes.hex)
+    if origin is typing.Annotated:
+        return st.floats(hint.__metadata__[0].low, hint.__metadata__[0].high)
     if origin in (types.UnionType, typing.Union):
         return st.one_of([values(inner) for inner in arguments])
     if origin is Literal:
@@ -187,18 +189,31 @@ def changed(line: str, **values: Any) -> str:
         ([HEADER, changed(FIRST, index="0")], "line 2: round.index must be int, got '0'"),
         ([HEADER, changed(FIRST, index=True)], "line 2: round.index must be int, got True"),
         ([HEADER, changed(FIRST, emitted=[1.0])], "line 2: round.emitted must be int, got 1.0"),
-        ([HEADER, changed(FIRST, seconds="fast")], "line 2: round.seconds must be a finite number, got 'fast'"),
-        ([HEADER, changed(FIRST, seconds=True)], "line 2: round.seconds must be a finite number, got True"),
-        ([HEADER, changed(FIRST, seconds=math.nan)], "line 2: round.seconds must be a finite number, got nan"),
-        ([HEADER, changed(FIRST, seconds=-math.inf)], "line 2: round.seconds must be a finite number, got -inf"),
-        ([HEADER, changed(FIRST, seconds=1e308).replace("1e+308", "1e309")], "line 2: round.seconds must be a finite"),
-        ([HEADER, changed(FIRST, seconds=10**400)], "line 2: round.seconds must be a finite number"),
+        ([HEADER, changed(FIRST, seconds="fast")], "line 2: round.seconds must be seconds, 0 or more, got 'fast'"),
+        ([HEADER, changed(FIRST, seconds=True)], "line 2: round.seconds must be seconds, 0 or more, got True"),
+        ([HEADER, changed(FIRST, seconds=math.nan)], "line 2: round.seconds must be seconds, 0 or more, got nan"),
+        ([HEADER, changed(FIRST, seconds=-math.inf)], "line 2: round.seconds must be seconds, 0 or more, got -inf"),
+        ([HEADER, changed(FIRST, seconds=1e308).replace("1e+308", "1e309")], "line 2: round.seconds must be seconds"),
+        ([HEADER, changed(FIRST, seconds=10**400)], "line 2: round.seconds must be seconds, 0 or more"),
+        ([HEADER, changed(FIRST, seconds=-0.5)], "line 2: round.seconds must be seconds, 0 or more, got -0.5"),
+        (
+            [HEADER, changed(FIRST, drafts=[{"id": 1, "accept_prob": 1e308}])],
+            r"line 2: round.drafts.accept_prob must be a probability in \[0, 1\], got 1e\+308",
+        ),
+        (
+            [HEADER, changed(FIRST, drafts=[{"id": 1, "row": {"tv": -0.5}}])],
+            r"line 2: round.drafts.row.tv must be a probability in \[0, 1\], got -0.5",
+        ),
+        (
+            [HEADER, changed(FIRST, drafts=[{"id": 1, "row": {"tokens": [{"id": 1, "noise": 99}]}}])],
+            "line 2: round.drafts.row.tokens.noise must be Gumbel noise within ±50, got 99",
+        ),
         ([HEADER, changed(FIRST, finish="bored")], "line 2: round.finish must be stop or length or context"),
         ([HEADER, changed(FIRST, finish=[])], "line 2: round.finish must be stop or length or context"),
         ([HEADER, changed(FIRST, drafts={"id": 1})], "line 2: round.drafts must be a list"),
         ([HEADER, changed(FIRST, drafts=[3])], "line 2: round.drafts must be an object, got 3"),
         ([HEADER, changed(FIRST, closing={"id": 1, "law": [[1]]})], r"line 2: round.closing.law must be a list of 2"),
-        ([HEADER, "[" * 100_000], "line 2: "),
+        ([HEADER, "[" * 100_000], "line 2: nested too deeply"),
     ],
 )
 def test_every_error_names_its_line(lines: list[str], message: str) -> None:

@@ -342,7 +342,8 @@ def step(goal: Goal, *, story: bool) -> bool:
     timeline = view(now.run, story=story).timeline
     here = moment(story=story)
     there = here + 1 if goal == "step" else timeline.next_closing(here)
-    if len(timeline) and there is not None and there < len(timeline):
+    waits = now.ahead is not None  # a live run that is about to come: a press in the meantime is meant for it
+    if len(timeline) and there is not None and there < len(timeline) and not waits:
         move(there, story=story)
         return False
     if now.run.fixed and now.ahead is None:

@@ -45,7 +45,11 @@ def arrival(shown: Recording | None) -> Arrival:
     if "arrival" not in st.session_state:
         asked = {key: st.query_params[key] for key in (*KEYS, MOMENT) if st.query_params.get(key)}
         for key, raw in asked.items():
-            if key != MOMENT and not isinstance(value := controls.taken(key, raw, shown), Refused):
+            if key == MOMENT:
+                continue
+            if isinstance(value := controls.taken(key, raw, shown), Refused):
+                del st.query_params[key]  # the control would read it again
+            else:
                 st.session_state[key] = value
         at = asked.get(MOMENT, "")
         at = at if events.ADDRESS.fullmatch(at) else ""
@@ -100,17 +104,16 @@ def _differ(settings: dict[str, Any], run: Run) -> bool:
     return any(settings.get(name, value) != value for name, value in run.settings.items())
 
 
-def parameters(run: Run, wanted: Wanted) -> dict[str, str]:
-    """The address of this run at the moment under the cursor, without what is at its default."""
-    there = controls.address(run.pair_id, run.settings, run.prompt, run.length, wanted.detail)
-    timeline = session.view(run, story=wanted.story).timeline
-    return there | ({MOMENT: events.address(timeline, run.event)} if run.event is not None else {})
+def moment(run: Run, *, story: bool) -> str:
+    """The address of the moment under the cursor; empty where the run has none."""
+    return events.address(session.view(run, story=story).timeline, run.event) if run.event is not None else ""
 
 
 def copy_link(run: Run, wanted: Wanted) -> None:
-    """The button that copies the link to what is on the page; drawn again whenever the cursor moves."""
+    """The button that copies the link to this run, without what is at its default, and to the moment in the strip."""
     reason = unlinkable(run)
-    components.copy_link({} if reason else parameters(run, wanted), reason=reason)
+    there = controls.address(run.pair_id, run.settings, run.prompt, run.length, wanted.detail)
+    components.copy_link({} if reason else there, moment=MOMENT, reason=reason)
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
@@ -118,15 +121,15 @@ def copy_link(run: Run, wanted: Wanted) -> None:
 
 def files(run: Run) -> None:
     """Take the run away as a file, or bring one."""
-    now = session.state()
-    st.download_button(
+    wanted = st.session_state.pop("download_wanted", False)
+    if wanted:
+        st.session_state.downloads = st.session_state.get("downloads", 0) + 1
+    components.download(
         words.FILES["download"],
-        data=lambda: traces.dump(now.run.trace).encode(),  # what is shown when the button is pressed
-        file_name=file_name(run),
-        mime="application/jsonl",
-        on_click="ignore",
-        key="download",
-        width="stretch",
+        name=file_name(run),
+        content=traces.dump(session.state().run.trace) if wanted else None,
+        request=st.session_state.get("downloads", 0),
+        on_wanted=_want_download,
     )
     with st.expander(words.FILES["open"]):
         st.file_uploader(
@@ -134,6 +137,10 @@ def files(run: Run) -> None:
         )
         if refused := st.session_state.get("refused"):
             st.warning(words.literal(refused))
+
+
+def _want_download() -> None:
+    st.session_state.download_wanted = True
 
 
 def file_name(run: Run) -> str:
@@ -178,7 +185,7 @@ def opened(content: bytes) -> tuple[Trace, str]:
     if len(content) > MAX_BYTES:
         raise ValueError(words.FILES["size"].format(size=len(content) / 1e6))
     try:
-        text = content.decode("utf-8")
+        text = content.decode("utf-8-sig")  # some editors begin a file with a mark of its encoding
     except UnicodeDecodeError as error:
         line = 1 + content.count(b"\n", 0, error.start)
         raise ValueError(f"line {line}: expected UTF-8 text, got the byte 0x{content[error.start]:02x}") from None
@@ -244,7 +251,7 @@ SETTINGS: dict[str, tuple[type, ...]] = {
 
 def _is(round_: Round, name: str, kinds: tuple[type, ...]) -> bool:
     value = (round_.settings or {}).get(name)
-    return value is None or type(value) in kinds
+    return value is None or (type(value) in kinds and not (type(value) is int and abs(value) >= 2**63))
 
 
 def _halved(texts: Sequence[str]) -> str:

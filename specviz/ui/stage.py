@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from specviz.figures import coin, place, rounds, tallies, twin
 from specviz.figures.events import Event
@@ -25,17 +24,14 @@ QUICKEST_S = 0.25
 """Asked to draw more often than this, a stage keeps the session from everything else."""
 
 
-def stage(wanted: Wanted, link: DeltaGenerator | None = None) -> None:
-    """Strip, sentence, card and panels; a fragment that moves by itself while playing.
-
-    ``link`` is where the way to this very moment can be copied, once the page has such a place.
-    """
+def stage(wanted: Wanted) -> None:
+    """Strip, sentence, card and panels; a fragment that moves by itself while playing."""
     period = max(QUICKEST_S, PERIOD_S / transport.speed())
     moving = session.state().playing or session.state().bound
-    st.fragment(_stage, key="stage", run_every=period if moving else None)(wanted, link)
+    st.fragment(_stage, key="stage", run_every=period if moving else None)(wanted)
 
 
-def _stage(wanted: Wanted, link: DeltaGenerator | None) -> None:
+def _stage(wanted: Wanted) -> None:
     now = session.state()
     before = _outside()
     if now.playing:
@@ -48,9 +44,6 @@ def _stage(wanted: Wanted, link: DeltaGenerator | None) -> None:
         slot.warning(now.said)
     cards.follow(now.run, slower)
     _draw(now.run, wanted)
-    if link is not None:
-        with link:
-            sharing.copy_link(now.run, wanted)
     if now.painted:
         now.painted = False
         st.rerun()
@@ -82,6 +75,7 @@ def _strip(run: Run, wanted: Wanted, laid_out: str) -> None:
         run=laid_out,
         rounds=len(run.trace.rounds),
         moment=session.moment(story=wanted.story),
+        address=sharing.moment(run, story=wanted.story),
         # As it was asked; as it was tokenized where the record does not say.
         prompt=visible(run.prompt) if run.prompt else decoded,
         selected=_selected(run),

@@ -77,8 +77,9 @@ def test_the_first_request_of_a_fresh_server_may_be_a_share_link(visit: Visit, l
     expect(sentence(page)).not_to_be_empty()
 
 
-def test_nonsense_in_the_address_falls_back_to_the_defaults(visit: Visit, server: Server) -> None:
-    page = visit(f"{server.url}/?gamma=999&temperature=nan&length=-3&seed=4.5&rule=abc&detail=<b>&pair=..")
+@pytest.mark.parametrize("numbers", ["seed=4.5", "seed=inf&top_k=1e999", f"seed={'9' * 2_000}"])
+def test_nonsense_in_the_address_falls_back_to_the_defaults(visit: Visit, server: Server, numbers: str) -> None:
+    page = visit(f"{server.url}/?gamma=999&temperature=nan&length=-3&{numbers}&rule=abc&detail=<b>&pair=..")
     expect(page.get_by_role("radio", name="Sampling")).to_be_checked()
     expect(page.get_by_role("radio", name="Numbers")).to_be_checked()
     expect(page.get_by_role("slider", name="gamma γ: drafts a round")).to_have_value("4")
@@ -203,6 +204,35 @@ def test_nothing_scrolls_sideways(visit: Visit, server: Server, width: int) -> N
                  .map((node) => node.scrollWidth - node.clientWidth)"""
     )
     assert beyond == [0, 0]
+
+
+def test_large_is_switched_by_the_mouse_and_fits_a_projector(visit: Visit, server: Server) -> None:
+    page = visit(server.url, viewport={"width": 1280, "height": 720})
+    expect(page.get_by_role("radio", name="Greedy")).to_be_attached()
+    settled(page)
+    page.get_by_text("Large", exact=True).click()
+    expect(page.locator(".place, .tally")).to_have_count(0)
+    expect(page.get_by_role("radio", name="Greedy")).to_be_hidden()
+    # The sentence's token is in sight: the strip has followed its new size.
+    inside = page.locator(".strip .text").bounding_box()
+    chosen = page.locator(".strip .chip.selected").bounding_box()
+    assert inside is not None
+    assert chosen is not None
+    assert inside["y"] <= chosen["y"]
+    assert chosen["y"] + chosen["height"] <= inside["y"] + inside["height"] + 1
+    main = "document.querySelector('[data-testid=stMain]')"
+    assert page.evaluate(f"{main}.scrollHeight - {main}.clientHeight") == 0
+    page.get_by_text("Large", exact=True).click()
+    expect(page.locator(".place").first).to_be_visible()
+
+
+def test_keys_work_after_the_speed_was_changed(page: Page) -> None:
+    start = moment(page)
+    button(page, "1×").click()
+    expect(button(page, "2×")).to_be_visible()
+    settled(page)
+    page.keyboard.press("ArrowRight")
+    at(page, start + 1)
 
 
 # --- hostile text -----------------------------------------------------------------------------------------------------

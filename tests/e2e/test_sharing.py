@@ -93,6 +93,8 @@ def test_a_link_that_asks_for_nonsense_is_answered_in_plain_text(visit: Visit, s
 
 def test_a_downloaded_run_opens_as_the_same_run(visit: Visit, server: Server, tmp_path: Path) -> None:
     page = ready(visit(f"{server.url}/?rule=Greedy"))
+    button(page, "Step").click()  # what reruns the stage alone must not take the file away
+    page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
     with page.expect_download() as waiting:
         button(page, words.FILES["download"]).click()
     assert re.fullmatch(r"specviz-greedy-\d+\.jsonl", waiting.value.suggested_filename)

@@ -74,6 +74,7 @@ def strip(
     run: str,
     rounds: int,
     moment: int,
+    address: str,
     prompt: str,
     selected: tuple[int, int],
     pinned: bool,
@@ -85,6 +86,8 @@ def strip(
 ) -> None:
     """The strip with its scrubber and the sentence, at event ``moment`` of a run handed over by :func:`run_data`.
 
+    ``address`` is that moment's in a link; the page's copy button takes it from here.
+
     The triggers stand in ``st.session_state.strip``: ``moved`` (an event's index), ``stepped`` (1 or −1), ``picked``
     ([round, place], place −1 for the closing token, or None) and ``painted`` (once).
     """
@@ -94,6 +97,7 @@ def strip(
             "run": run,
             "rounds": rounds,
             "moment": moment,
+            "address": address,
             "prompt": prompt,
             "prompt_title": words.STRIP["prompt"],
             "selected": selected,
@@ -203,7 +207,20 @@ def jump(part: str, *, request: int, block: str = "nearest") -> None:
 _copy_link = _component("copy_link")
 
 
-def copy_link(parameters: Mapping[str, str], *, reason: str) -> None:
-    """A button that copies this page's address with ``parameters``; disabled, and ``reason`` beside it, where there is
-    one."""
-    _copy_link(key="copy_link", data={"parameters": dict(parameters), "reason": reason, "words": words.LINK})
+def copy_link(parameters: Mapping[str, str], *, moment: str, reason: str) -> None:
+    """A button that copies this page's address with ``parameters`` and, as ``moment``, the address in the strip;
+    disabled, and ``reason`` beside it, where there is one."""
+    data = {"parameters": dict(parameters), "moment": moment, "reason": reason, "words": words.LINK}
+    _copy_link(key="copy_link", data=data)
+
+
+_download = _component("download")
+
+
+def download(label: str, *, name: str, content: str | None, request: int, on_wanted: Callable[[], None]) -> None:
+    """A button that saves a text as the file ``name``.
+
+    Its trigger ``wanted`` asks for the ``content``; what comes with a new ``request`` is saved once.
+    """
+    data = {"label": label, "name": name, "content": content, "request": request}
+    _download(key="download", data=data, on_wanted_change=on_wanted)

@@ -5,7 +5,8 @@ export default function ({ data: [data], parentElement }) {
   const [button, field, why] = [find("button"), find("label"), find(".why")];
   const address = () => {
     const url = new URL(location.href);
-    url.search = new URLSearchParams(data.parameters).toString();
+    const moment = globalThis.specvizMoment; // the strip says it: this button stands outside the stage
+    url.search = new URLSearchParams({ ...data.parameters, ...(moment ? { [data.moment]: moment } : {}) }).toString();
     url.hash = "";
     return url.href;
   };

@@ -220,6 +220,7 @@ export default function ({ data: [data], parentElement, setTriggerValue }) {
   const state = (root.specviz ??= { dragging: false, all: false, nodes: [], shown: 0, sent: 0 });
   state.data = data;
   state.send = setTriggerValue;
+  globalThis.specvizMoment = data.address;
 
   const whole = () => {
     const chunks = globalThis.specvizRuns?.get(data.run);
