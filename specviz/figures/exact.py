@@ -46,9 +46,9 @@ NOTES = {
     "greedy": "[Nothing is left to chance:] a draft is kept only where it is the target’s own first choice, "
     "else replaced by it. So every token is the target’s own.",
     "gumbel_coupling": "What is written is always [the target’s own pick], whatever was drafted. "
-    "The draft only guesses it: with the same noise both pick the same token [{odds}].",
+    "With the same noise both pick the same token [{odds}].",
     "token_match": "What is written is always [the target’s own draw], whatever was drafted. "
-    "The draft only guesses it: two separate draws are the same token [{odds}].",
+    "Two separate draws are the same token [{odds}].",
     "block": "[A place alone is not exact here; the block is.] The drafts before this place stay, all of them, "
     "[{odds}]; the outline is that share of what the target wants. What fits and what fills the gaps make it up "
     "exactly, and so it is at every place.",

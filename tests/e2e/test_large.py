@@ -53,5 +53,5 @@ def test_no_panel_needs_scrolling_and_no_word_is_small(visit: Visit, server: Ser
         page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
         assert page.evaluate(f"{MAIN}.scrollHeight - {MAIN}.clientHeight") == 0, name
         sizes = section.evaluate(SIZES)
-        assert len(sizes) >= 3
+        assert sizes
         assert min(sizes)[0] >= SMALLEST_PX, min(sizes)
