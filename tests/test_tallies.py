@@ -309,7 +309,7 @@ def test_the_times_add_up_as_they_are_written(shape: list[tuple[int, int]], read
 def test_story_says_whether_it_paid_and_what_cost_the_most_without_the_sum() -> None:
     rounds = [round_of(i, 4, 1) for i in range(10)]
     slower = plain(tallies.layout(rounds, story=True, twin=alone(40, 0.06)).pay)
-    assert slower.endswith("0.77×, slower than the target alone. The wider target reads ate it.")
+    assert slower.endswith("0.77×, slower than the target alone. The wider target reads cost the most.")
     faster = plain(tallies.layout(rounds, story=True, twin=alone(40, 0.1)).pay)
     assert faster.endswith("1.28×, faster than the target alone. The drafter’s reads cost the most.")
 

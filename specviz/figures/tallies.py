@@ -69,7 +69,7 @@ PAY = {
     "{eaten} cost the most: {sum}.",
     "free": "{where}: {ours} ms a token against {alone} alone: [{ratio}×, faster than the target alone]. "
     "{tokens} tokens a read, and nothing was lost on the way.",
-    "slower.story": "{where}: [{ratio}×, slower than the target alone]. {eaten} ate it.",
+    "slower.story": "{where}: [{ratio}×, slower than the target alone]. {eaten} cost the most.",
     "even.story": "{where}: [{ratio}×, as fast as the target alone]. {eaten} cost the most.",
     "faster.story": "{where}: [{ratio}×, faster than the target alone]. {eaten} cost the most.",
     "free.story": "{where}: [{ratio}×, faster than the target alone]. Nothing was lost on the way.",
