@@ -104,7 +104,7 @@ UNLIKELY = "very likely to go"
 NOTES = {
     "coin": "Before {draft} was drawn a draft had a chance of [{before}] here (shared). [This] draft had [{this}].",
     "gumbel_coupling": "Before {draft} was drawn both were to pick the same token here with a chance of [{before}]; "
-    "1 − TV is [{most}]. [This] draft had [{this}].",
+    "shared (1 − TV) is [{most}]. [This] draft had [{this}].",
     "token_match": "Before {draft} was drawn a match had a chance of [{before}] here (Σ p·q). "
     "[This] draft had its p: [{this}].",
     "same": "Both models want exactly the same here: always kept, no gap to refill.",

@@ -211,7 +211,7 @@ def test_large_is_switched_by_the_mouse_and_fits_a_projector(visit: Visit, serve
     expect(page.get_by_role("radio", name="Greedy")).to_be_attached()
     settled(page)
     page.get_by_text("Large", exact=True).click()
-    expect(page.locator(".place, .tally")).to_have_count(0)
+    expect(page.locator("section.place, section.tally")).to_have_count(0)
     expect(page.get_by_role("radio", name="Greedy")).to_be_hidden()
     # The sentence's token is in sight: the strip has followed its new size.
     inside = page.locator(".strip .text").bounding_box()
@@ -223,13 +223,13 @@ def test_large_is_switched_by_the_mouse_and_fits_a_projector(visit: Visit, serve
     main = "document.querySelector('[data-testid=stMain]')"
     assert page.evaluate(f"{main}.scrollHeight - {main}.clientHeight") == 0
     page.get_by_text("Large", exact=True).click()
-    expect(page.locator(".place").first).to_be_visible()
+    expect(page.locator("section.place")).to_be_visible()
 
 
 def test_keys_work_after_the_speed_was_changed(page: Page) -> None:
     start = moment(page)
-    button(page, "1×").click()
-    expect(button(page, "2×")).to_be_visible()
+    page.get_by_role("button", name="1×", exact=True).click()
+    expect(page.get_by_role("button", name="2×", exact=True)).to_be_visible()
     settled(page)
     page.keyboard.press("ArrowRight")
     at(page, start + 1)

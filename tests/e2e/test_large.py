@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from tests.e2e.conftest import Server
 
 Visit = Callable[..., Page]
-PANELS = {"Place": "place", "Why exact": "exact", "Tally": "tally"}
+PANELS = {"Coin": "coin", "Place": "place", "Why exact": "exact", "Tally": "tally"}
 SMALLEST_PX = 15
 
 MAIN = "document.querySelector('[data-testid=stMain]')"
