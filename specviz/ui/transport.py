@@ -50,7 +50,8 @@ def transport() -> None:
             st.button(words.BUTTONS["back"], key="back", on_click=_back, shortcut="Left")
             st.button(words.BUTTONS["step"], key="step", on_click=_step, shortcut="Right", type="primary")
             st.button(words.BUTTONS["round"], key="round", on_click=_round, shortcut="N")
-            st.button(words.BUTTONS["pause" if playing else "play"], key="play", on_click=_play, shortcut="P")
+            label = words.BUTTONS["pause" if playing else "play"]
+            st.button(label, key="play", on_click=_play, args=(not playing,), shortcut="P")
             if not large():
                 st.button(words.SPEEDS[speed()], key="speed_button", help=words.LAYOUT["speed"], on_click=_faster)
         with st.container(horizontal=True, gap="small", width="content", vertical_alignment="center", key="telling"):
@@ -110,9 +111,10 @@ def _round() -> None:
     _ask("round")
 
 
-def _play() -> None:
+def _play(on: bool) -> None:
+    """Do what the button said when it was pressed: a press that arrives twice must not undo itself."""
     now = session.state()
-    now.playing, now.message = not now.playing, ""
+    now.playing, now.message = on, ""
 
 
 def _ask(goal: Goal) -> None:
