@@ -480,7 +480,6 @@ def test_a_press_while_a_live_run_is_awaited_does_not_call_it_off() -> None:
     assert page.test.session_state.decode.ahead is None
 
 
-
 def test_another_pair_is_offered_and_this_run_kept(live: Callable[..., Page]) -> None:
     page = live().press("round")
     written = text(page)

@@ -241,21 +241,23 @@ class Decoder:
         fed = [ids[-1], *(draft.id for draft in round_.drafts)]
         reader = self.pair.target()
         prepare(reader, ids)
-        seconds = []
+        seconds, difference, agree = [], 0.0, True
         for _ in range(REPEATS):  # the first reads of a shape take longer, and one read alone is at the machine's mercy
             one = reader.extend(fed, rows=len(fed))
             reader.rollback(len(fed))
             many = [reader.extend([token_id]) for token_id in fed]
             reader.rollback(len(fed))
             seconds.append((one.seconds, sum(read.seconds for read in many)))
-        together, apart = one.logits, torch.cat([read.logits for read in many])  # (gamma+1, vocab)
-        finite = torch.isfinite(together) & torch.isfinite(apart)
+            together, apart = one.logits, torch.cat([read.logits for read in many])  # (gamma+1, vocab)
+            finite = torch.isfinite(together) & torch.isfinite(apart)
+            difference = max(difference, float(torch.where(finite, (together - apart).abs(), 0.0).max()))
+            agree &= bool((together.argmax(-1) == apart.argmax(-1)).all())
         return OneAtATime(
             rows=len(fed),
-            difference=float(torch.where(finite, (together - apart).abs(), 0.0).max()),
-            agree=bool((together.argmax(-1) == apart.argmax(-1)).all()),
+            difference=difference,
+            agree=agree,
             one_seconds=median(once for once, _ in seconds),
-            many_seconds=median(apart for _, apart in seconds),
+            many_seconds=median(one_by_one for _, one_by_one in seconds),
         )
 
     def _round(self) -> Round:

@@ -27,7 +27,7 @@ QUICKEST_S = 0.25
 def stage(wanted: Wanted) -> None:
     """Strip, sentence, card and panels; a fragment that moves by itself while playing."""
     period = max(QUICKEST_S, PERIOD_S / transport.speed())
-    # Importing the models holds the interpreter for seconds, in which ticks would pile up; the badges watch for its end.
+    # Importing the models holds the interpreter for seconds, in which ticks would pile up; the badges watch that.
     reaching = session.state().bound and loader().pair(session.pair_id()) is not None
     moving = session.state().playing or reaching
     st.fragment(_stage, key="stage", run_every=period if moving else None)(wanted)
