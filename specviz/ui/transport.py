@@ -11,7 +11,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from specviz.figures.events import Event, Timeline
-from specviz.ui import cards, controls, session, words
+from specviz.ui import cards, controls, frame, session, words
 from specviz.ui.extras import extras
 from specviz.ui.loader import loader
 from specviz.ui.session import Goal
@@ -65,15 +65,7 @@ def transport() -> None:
                     label_visibility="collapsed",
                     persist_state="session",
                 )
-            st.segmented_control(
-                words.BUTTONS["detail"],
-                words.DETAILS,
-                default=words.DETAILS[1],
-                required=True,
-                key="detail",
-                bind=controls.BOUND,
-                label_visibility="collapsed",
-            )
+            frame.detail()
             if large():
                 size()
 

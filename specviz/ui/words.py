@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+PAGES = {"Decode": "app.py", "Roofline": "pages/Roofline.py", "Profile": "pages/Profile.py"}
+"""The pages by their names, as the sidebar lists them, and their scripts; one that is not there is not listed."""
+
 LEAD = (
     "A small drafter guesses a few tokens; one read of the big target judges them all. The text stays the target’s own."
 )
