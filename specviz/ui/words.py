@@ -101,6 +101,9 @@ TALLY: dict[str, Any] = {
     "less": "show less",
     "logits": "the logits where they part",
 }
+TABLE = "as a table"
+"""Under every figure, the same numbers."""
+
 ROUNDS = {"title": "Every round in words", "table": "as a table"}
 
 PRESETS = {

@@ -29,25 +29,27 @@ if TYPE_CHECKING:
 _FOLDER = Path(__file__).parent
 
 
-def _source(name: str) -> str:
+def source(name: str) -> str:
+    """A file beside this one; empty where there is none."""
     path = _FOLDER / name
     return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
-def _script(name: str) -> str:
+def script(name: str) -> str:
+    """A component's JavaScript with the helpers that all share, and the fates' glyphs and words."""
     glyphs = {fate: sign.glyph for fate, sign in palette.FATES.items()}
     fates = {fate: sign.word for fate, sign in palette.FATES.items()}
-    script = _source("common.js") + _source(name)
-    return script.replace("__GLYPHS__", json.dumps(glyphs)).replace("__WORDS__", json.dumps(fates))
+    together = source("common.js") + source(name)
+    return together.replace("__GLYPHS__", json.dumps(glyphs)).replace("__WORDS__", json.dumps(fates))
 
 
 def _component(name: str) -> Callable[..., Any]:
     """Register a component; what it returns mounts it with ``data`` as one JSON object."""
     mount = st.components.v2.component(
         f"specviz_{name}",
-        html=_source(f"{name}.html"),
-        css="\n".join((palette.css(), _source("common.css"), _source(f"{name}.css"))),
-        js=_script(f"{name}.js"),
+        html=source(f"{name}.html"),
+        css="\n".join((palette.css(), source("common.css"), source(f"{name}.css"))),
+        js=script(f"{name}.js"),
     )
 
     def mounted(*, data: dict[str, Any], **options: Any) -> Any:
