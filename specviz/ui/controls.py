@@ -188,14 +188,19 @@ def taken(key: str, raw: str, shown: Recording | None) -> Any:
     if key in SWITCHES:
         known = {"true": True, "false": False}
         return known.get(raw.lower(), Refused(words.LINK["switch"], _written(default)))
-    low, high = RANGES[key]
+    return number(raw, RANGES[key], default)
+
+
+def number(raw: str, allowed: tuple[Any, Any], default: float) -> Any:
+    """What a control of numbers makes of ``raw``; the number is whole where the ends of what is ``allowed`` are."""
+    low, high = allowed
     try:
-        number = float(raw)
+        value = float(raw)
     except ValueError:
-        number = float("nan")
+        value = float("nan")
     whole = isinstance(low, int)
-    if isfinite(number) and low <= number <= high and not (whole and number % 1):
-        return int(number) if whole else number
+    if isfinite(value) and low <= value <= high and not (whole and value % 1):
+        return int(value) if whole else value
     takes = words.LINK["whole"] if whole else words.LINK["range"]
     return Refused(takes.format(low=low, high=high), _written(default))
 

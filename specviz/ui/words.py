@@ -104,6 +104,63 @@ TALLY: dict[str, Any] = {
 TABLE = "as a table"
 """Under every figure, the same numbers."""
 
+PROFILE: dict[str, Any] = {
+    "lead": "Is it really memory? What this machine copies, multiplies and reads, measured, "
+    "beside what that would allow.",
+    "recorded": "recorded",
+    "here": "measured here",
+    "file": "from a file",
+    "standing": "{pair} · {context:,} tokens in the caches · {created}",
+    "measured": "measured",
+    "rows": "rows of the read",
+    "binds": "arithmetic binds (modelled)",
+    "whisker": "the middle half of the samples",
+    "roof": "what measured bandwidth and arithmetic allow (modelled)",
+    "band": "the same with the spread of both",
+    "shares": "Share of the copy bandwidth",
+    "ratios": "c: a drafter read in target reads",
+    "tables": ["the machine as a table", "the reads as a table"],
+    "table": "as a table",
+    "measure": "Measure this machine",
+    "again": "Measure again",
+    "cancel": "Cancel",
+    "context": "tokens in the caches",
+    "alone": "Half a minute or so. It takes the device for itself: whoever decodes meanwhile waits until it is over, "
+    "because a time taken while others decode is no measurement. Close other programs too.",
+    "progress": "{done} of {total} samples",
+    "waiting": "Waiting for the device: {before} before you.",
+    "cancelled": "Cancelled. What was measured up to then is shown.",
+    "cancelled.nothing": "Cancelled before anything was measured: a sample counts after one turn that warms up.",
+    "too_long": "This cannot be measured: {reason}.",
+    "failed": "The measurement ended early ({reason}). What was measured up to then is shown.",
+    "memory": "The machine ran out of memory. Close other programs, or take a smaller pair, and measure again.",
+    "models": "The models are loading; then it measures.",
+    "absent": "The models are not on this machine, so it cannot be measured: fetch the embedded pair on the Decode "
+    "page, or run `python -m specviz fetch`.",
+    "unloadable": "The models could not be loaded: {reason}",
+    "csv": "Download the reads (CSV)",
+    "json": "Download all of it (JSON)",
+    "open": "Open a profile",
+    "open.label": "A profile from a file (.json, at most 1 MB)",
+    "refused": "{reason}. What is shown stays.",
+    "size": "the file has {size:.1f} MB, and at most 1 MB is read",
+    "back": "Back to the recorded profile",
+    "none": "No recorded profile is here. Measure this machine.",
+    "server": "And your server?",
+    "server.lead": "Its speed says how much of the memory’s bandwidth it uses. The form opens with a published speed: "
+    "SGLang’s documentation, Llama-3.1-8B on one H100, without drafts; the length of the cache is assumed.",
+    "model": "Model",
+    "dtype": "Weights stored as",
+    "accelerator": "Runs on",
+    "devices": "how many of them",
+    "batch": "batch: readers at a time",
+    "server_context": "tokens in each reader’s cache",
+    "speed": "tokens a second, as you measured",
+    "counted": "counted for",
+    "counts": {"one": "one reader", "all": "all readers together"},
+    "this": "this machine, measured",
+    "end": "100 %",
+}
 ROUNDS = {"title": "Every round in words", "table": "as a table"}
 
 PRESETS = {

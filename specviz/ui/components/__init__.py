@@ -25,6 +25,8 @@ from specviz.ui import words
 
 if TYPE_CHECKING:
     from specviz.figures.exact import Exact  # and with it NumPy, which the first paint does without
+    from specviz.figures.profile import Layout as ProfileLayout
+    from specviz.figures.server import Judgement
 
 _FOLDER = Path(__file__).parent
 
@@ -209,3 +211,19 @@ def copy_link(parameters: Mapping[str, str], *, reason: str) -> None:
     """A button that copies this page's address with ``parameters``; disabled, and ``reason`` beside it, where there is
     one."""
     _copy_link(key="copy_link", data={"parameters": dict(parameters), "reason": reason, "words": words.LINK})
+
+
+_profile, _judgement = map(_component, ("profile", "judgement"))
+
+
+def profile(layout: ProfileLayout, *, detail: str) -> None:
+    """A measured machine. ``detail`` is how much is shown: Story leaves out bars and tables, Formulas adds the
+    formula."""
+    data = asdict(layout) | {"words": words.PROFILE, "numbers": detail != words.DETAILS[0]}
+    _profile(key="profile_figures", data=data if detail == words.DETAILS[2] else data | {"formula": None})
+
+
+def judgement(layout: Judgement, *, detail: str) -> None:
+    """What binds on somebody's server."""
+    data = asdict(layout) | {"words": words.PROFILE, "alt": layout.told, "end": words.PROFILE["end"]}
+    _judgement(key="judgement", data=data if detail == words.DETAILS[2] else data | {"formula": None})
