@@ -13,12 +13,15 @@ from specviz.ui import components, words
 
 _STYLE = Path(__file__).with_name("page.css")
 _CHECKOUT = Path(__file__).parents[2]
+SHARED = ("detail", "accelerator", "priced", "count")
+"""Keys of controls that several pages have."""
 
 
 def page_setup(title: str) -> None:
     """The first statement of every page: it stands alone, also when it is the first one that a visitor opens."""
     st.set_page_config(page_title=f"{title} · specviz", layout="wide")
     st.html(_STYLE)
+    _carry(title)
     with st.sidebar, st.container(gap="xxsmall", key="pages"):
         st.markdown("**specviz**")
         # A script that is not app.py (a test may run one) knows no other pages.
@@ -26,6 +29,18 @@ def page_setup(title: str) -> None:
             for name, script in words.PAGES.items():
                 if (_CHECKOUT / script).exists():
                     st.page_link(script, label=name)
+
+
+def _carry(title: str) -> None:
+    """Controls that several pages have stand on this page as they did on the one before.
+
+    What a link set and nobody touched since is otherwise at its default again when the next page draws the control.
+    """
+    if st.session_state.get("page", title) != title:
+        for key in SHARED:
+            if key in st.session_state:
+                st.session_state[key] = st.session_state[key]
+    st.session_state.page = title
 
 
 @contextmanager

@@ -104,6 +104,42 @@ TALLY: dict[str, Any] = {
 TABLE = "as a table"
 """Under every figure, the same numbers."""
 
+LANES: dict[str, Any] = {
+    "alone": "the target alone: {tokens} in {time}",
+    "ours": "with the drafter: {tokens} in {rounds}, {time}",
+    "tokens": ["1 token", "{count} tokens"],
+    "rounds": ["1 round", "{count} rounds"],
+    "under_way": "the first round",
+    "kept_more": "×{count}",
+    "time": "ms of GPU memory (HBM) time, modelled; shorter is better",
+    "overview": "the whole run so far; the box is what stands above",
+    "stairs": "{unit} for the tokens so far; lower is better",
+    "units": {"ms": "ms of HBM time", "GB": "GB moved"},
+    "unit": "What is counted",
+    "x": "tokens",
+    "keys": {"drafter": "drafter reads", "target": "target reads", "kv": "caches", "plain": "the target alone"},
+    "expected": "as expected",
+    "round": "Round {number}: {parts} = {sum}, for {tokens}. The target alone: {plain}.",
+    "drafting": ["1 drafter read {time}", "{count} drafter reads {time}"],
+    "reading": "one target read {time}",
+    "hover": "Point at a round, or press ↑ and ↓, for its numbers.",
+    "columns": [
+        "round",
+        "drafter reads",
+        "drafter",
+        "target",
+        "caches in it",
+        "all",
+        "tokens",
+        "target alone",
+        "all so far",
+        "target alone so far",
+    ],
+    "caption": "Every round that is over, {unit}, modelled",
+    "table": "as a table",
+    "board": "On a board",
+    "no_drafts": "On this machine, measured: no drafts, so there is nothing to compare.",
+}
 PROFILE: dict[str, Any] = {
     "lead": "Is it really memory? What this machine copies, multiplies and reads, measured, "
     "beside what that would allow.",
@@ -162,6 +198,28 @@ PROFILE: dict[str, Any] = {
     "end": "100 %",
 }
 ROUNDS = {"title": "Every round in words", "table": "as a table"}
+
+ROOFLINE = {
+    "lead": "What does the chip wait for? Nearly always for its memory: a token takes one read of all the weights.",
+    "modelled": "modelled",
+    "own_chip": "a chip of my own",
+    "terabytes_s": "its bandwidth, TB/s",
+    "teraflops": "its rate, dense TFLOP/s at 16 bits",
+    "refused": "{reason} {instead} is shown instead.",
+    "dtype": "weights stored as",
+    "batch": "batch: readers served at once",
+    "context": "tokens of context, each reader",
+    "drafts": "gamma γ: drafts a round",
+    "alpha": "shared (alpha)",
+    "alpha.from": "Opens at {alpha:.2f}: the embedded pair’s over 40 prompts, recorded.",
+    "today": "take today’s {alpha:.2f}",
+    "today.help": "Shared in the run on the Decode page.",
+    "mixture": "a mixture of experts instead: Qwen3-30B-A3B",
+    "preset": "set the page to 70B + 1B on two chips",
+    "unmeasured": "No read was timed yet: the Profile page measures this machine.",
+    "here": "measured",
+    "recorded": "recorded",
+}
 
 PRESETS = {
     "chat": "Tell me a story about a dragon who was afraid of fire.",
@@ -224,7 +282,11 @@ CONTROLS = {
     "seed": "Seed",
     "prompt": "Prompt",
     "more": "more",
+    "accelerator": "Accelerator",
+    "priced": "Pair that is priced",
+    "count": "Weights counted",
 }
+COUNTS = {"stored": "as stored", "read": "as read"}
 
 CHANGED = {
     "pair": "the pair",
@@ -351,7 +413,7 @@ LAYOUT = {
     "large": "Large",
     "panel": "Panel",
 }
-PANELS = {"coin": "Coin", "place": "Place", "exact": "Why exact", "tally": "Tally"}
+PANELS = {"coin": "Coin", "place": "Place", "exact": "Why exact", "pays": "Price", "tally": "Tally"}
 
 CARDS_RECORDING = "sampling"
 CARD = {
@@ -391,11 +453,10 @@ CARDS = {
     },
     "price": {
         "title": "Price and yield: find a gamma that loses",
-        "text": "Drafts cost reads of the drafter, and a wider read of the target costs more too. It pays only when "
-        "enough drafts stay. The tally measures it, beside the target alone.",
-        "task": "Go to the end of the run with the slider and look at the tally. If it does not lose, go on live with "
-        "a larger gamma and let the target write it alone, beside it.",
-        "reached": "It loses: slower than the target alone, measured. The tally says what ate it. Try a smaller gamma, "
-        "or another prompt: copies from a repetitive text pay.",
+        "text": "Drafts cost reads of the drafter, and a wider read of the target may cost more too. It pays only when "
+        "a round brings more tokens than it costs reads. “Does it pay?” prices that, and the tally measures it.",
+        "task": "Go to the end of the run with the slider, then move gamma up until the price says that it loses.",
+        "reached": "It loses: more drafts cost more reads, and bring hardly more tokens. Try a smaller gamma, or "
+        "another prompt: copies from a repetitive text pay.",
     },
 }
