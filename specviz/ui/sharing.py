@@ -19,7 +19,7 @@ from specviz.ui.session import FILE, Arrival, Run
 
 MOMENT = "at"
 """The parameter of a link that names a moment: round.event, counted from one."""
-KEYS = ("pair", "rule", *controls.RANGES, "drafter", *controls.SWITCHES, "prompt", "detail")
+KEYS = ("pair", "rule", *controls.RANGES, "drafter", *controls.SWITCHES, "prompt", "detail", *controls.PRICE)
 """The parameters that controls answer to."""
 NAMED = 3
 """How many things that a link cannot have are named."""

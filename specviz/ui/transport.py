@@ -19,7 +19,7 @@ from specviz.ui.session import Goal
 JUMPS: dict[str, tuple[str, Callable[[Timeline], Event | None]]] = {
     "died": ("coin", Timeline.first_rejection),
     "exact": ("exact", Timeline.first_correction),
-    "pays": ("tally", Timeline.last),
+    "pays": ("pays", Timeline.last),
 }
 """Of each link under the lead: the panel that answers it, and the event at which it does."""
 

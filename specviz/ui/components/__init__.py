@@ -25,6 +25,7 @@ from specviz.ui import words
 
 if TYPE_CHECKING:
     from specviz.figures.exact import Exact  # and with it NumPy, which the first paint does without
+    from specviz.figures.lanes import Lanes
     from specviz.figures.profile import Layout as ProfileLayout
     from specviz.figures.server import Judgement
 
@@ -164,6 +165,17 @@ def exact(layout: Exact, *, detail: str, on_dealt: Callable[[], None]) -> None:
     ``detail`` is how much is shown: Story hides all numbers but the sizes, Formulas adds the formula.
     """
     _exact(key="exact", data=asdict(layout) | {"words": words.EXACT, "detail": detail}, on_dealt_change=on_dealt)
+
+
+_lanes = _component("lanes")
+
+
+def lanes(layout: Lanes, *, detail: str) -> None:
+    """Lanes, staircase and price; its state is the unit that is shown and the round that is pointed at.
+
+    ``detail`` is how much is shown: Story leaves out the staircase, Formulas adds the formula.
+    """
+    _lanes(key="lanes", data=asdict(layout) | {"words": words.LANES, "detail": detail})
 
 
 def tally(layout: Tally, *, title: str, twin: Twin | Spans = (), detail: str = "Numbers") -> None:
