@@ -51,8 +51,9 @@ LINES = {
     "partial": "Stopped before the end: the samples are fewer than the {repeats} asked for.",
 }
 FORMULA = """share of bandwidth = modelled bytes / measured time / measured bandwidth
-roof(w) = max(bytes(w) / bandwidth, FLOP(w) / rate)      band: quartiles of bandwidth and rate
-round price = t(gamma + 1) / t(1) + gamma c      c = drafter t(1) / target t(1)"""
+roof(w) = max(bytes(w) / bandwidth, FLOP(w) / rate); the band: quartiles of both
+round price = t(gamma + 1) / t(1) + gamma c
+c = drafter t(1) / target t(1)"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -194,12 +194,9 @@ def buttons() -> tuple[str, Any]:
         horizontal=True, vertical_alignment="bottom", horizontal_alignment="distribute", key="measure_row"
     ):
         with st.container(horizontal=True, vertical_alignment="bottom", gap="small", width="content"):
-            if now.wanted:
-                st.button(words.PROFILE["cancel"], key="cancel", type="primary", on_click=_cancel)
-            else:
-                again = st.session_state.get("profile") is not None
-                label = words.PROFILE["again" if again else "measure"]
-                st.button(label, key="measure", type="primary", on_click=_start)
+            again = st.session_state.get("profile") is not None
+            label = words.PROFILE["again" if again else "measure"]
+            st.button(label, key="measure", type="primary", disabled=now.wanted, on_click=_start)
             st.selectbox(
                 words.PROFILE["context"],
                 CONTEXTS,
@@ -209,6 +206,8 @@ def buttons() -> tuple[str, Any]:
                 width=170,
                 persist_state="session",
             )
+            if now.wanted:  # last, so that nothing else moves: what a running script has not drawn yet stays
+                st.button(words.PROFILE["cancel"], key="cancel", on_click=_cancel)
         detail = frame.detail()
     st.caption(words.PROFILE["alone"])
     slot = st.empty()

@@ -196,6 +196,7 @@ PROFILE: dict[str, Any] = {
     "counts": {"one": "one reader", "all": "all readers together"},
     "this": "this machine, measured",
     "end": "100 %",
+    "end.over": "the dashed line: 100 %",
 }
 ROUNDS = {"title": "Every round in words", "table": "as a table"}
 

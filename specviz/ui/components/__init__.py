@@ -237,5 +237,6 @@ def profile(layout: ProfileLayout, *, detail: str) -> None:
 
 def judgement(layout: Judgement, *, detail: str) -> None:
     """What binds on somebody's server."""
-    data = asdict(layout) | {"words": words.PROFILE, "alt": layout.told, "end": words.PROFILE["end"]}
+    data = asdict(layout) | {"words": words.PROFILE, "alt": layout.told}
+    data["end"] = words.PROFILE["end.over" if layout.share > 1 else "end"]
     _judgement(key="judgement", data=data if detail == words.DETAILS[2] else data | {"formula": None})
