@@ -151,6 +151,15 @@ def times(**ratios: float) -> tuple[Read, ...]:
             "Wider reads are not free here. A read of 5 costs 1.50 reads of 1, so gamma 4 needs 2.30 tokens a round to "
             "pay.",
         ),
+        (
+            times(w1=1, w2=1.05, w5=0.44, w17=0.6),
+            "Too unsteady to say what binds: a read of 5 rows seems to cost 0.44 reads of 1. Measure again at a quiet "
+            "moment.",
+        ),
+        (
+            (Read(1, steady(1e-4, count=2)), Read(5, steady(2e-4, count=2))),
+            "Too few samples to say what binds: 2 of a read of 1 row, where 3 is the least.",
+        ),
         (times(w1=1), "Too little was measured to say what binds: reads of 1 row and of a wider one are needed."),
         (times(w2=1), "Too little was measured to say what binds: reads of 1 row and of a wider one are needed."),
     ],

@@ -20,6 +20,8 @@ from specviz.hardware.measured import MODELS, Model, Profile, Spread
 GAMMA = 4
 SHARED_WIDTHS = (1, 5, 9, 17)
 """Widths whose share of the bandwidth is drawn."""
+FEWEST = 3
+"""Samples of a read of 1 row below which nothing is said of what binds."""
 UNSTEADY = 1.5
 """Quartiles further apart than this say that something else was at work."""
 NAMES: dict[Model, str] = {"target": "the target", "drafter": "the drafter"}
@@ -33,6 +35,9 @@ TEMPLATES = {
     "needs": ", so gamma {gamma} needs {price} tokens a round to pay.",
     "cannot": ", and with {gamma} drafts a round costs {price} reads: more than the {most} tokens that it can bring, "
     "so gamma {gamma} never pays here.",
+    "unsteady": "[Too unsteady to say what binds:] a read of {width} rows seems to cost {growth} reads of 1. Measure "
+    "again at a quiet moment.",
+    "samples": "[Too few samples to say what binds:] {count} of a read of 1 row, where {fewest} is the least.",
     "few": "[Too little was measured] to say what binds: reads of 1 row and of a wider one are needed.",
 }
 LINES = {
@@ -130,6 +135,13 @@ def verdict(profile: Profile) -> Spans:
     flat, all_of_it = measured.flat_until(profile), measured.growth(profile, widest)
     if flat is None or all_of_it is None or widest == 1:
         return fill(TEMPLATES["few"])
+    one = profile.seconds("target", 1)
+    if one is not None and one.count < FEWEST:
+        return fill(TEMPLATES["samples"], count=one.count, fewest=FEWEST)
+    cheapest = min(profile.widths("target"), key=lambda width: measured.growth(profile, width) or 1.0)
+    least = measured.growth(profile, cheapest) or 1.0
+    if least < 1 / measured.FLAT:  # more work in less time: it was the machine that changed
+        return fill(TEMPLATES["unsteady"], width=cheapest, growth=_times(least))
     gamma = GAMMA if measured.growth(profile, GAMMA + 1) is not None else widest - 1
     price = measured.round_price(profile, gamma)
     if flat == 1:
