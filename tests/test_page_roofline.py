@@ -71,6 +71,13 @@ def test_a_cold_deep_link_shows_the_whole_page() -> None:
     assert all(plot["alt"] and plot["table"]["rows"] for plot in page.plots())
 
 
+def test_every_panel_says_where_its_numbers_come_from() -> None:
+    page = Roofline()
+    assert [badge.value for badge in page.test.markdown if "-badge[" in badge.value] == [
+        f":gray-badge[{'recorded' if title == 'The same by the clock' else 'modelled'}]" for title in PANELS
+    ]
+
+
 def test_the_library_comes_last_and_once() -> None:
     names = [e.proto.component_name for e in Roofline().test.get("bidi_component")]
     assert names.count("specviz_plot_library") == 1

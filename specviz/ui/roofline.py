@@ -27,7 +27,9 @@ def heading() -> None:
     """The page's heading, what its link could not have, and how much is shown."""
     if "roofline_refused" not in st.session_state:  # before any control is drawn: it puts its default in the address
         st.session_state.roofline_refused = sharing.refusal(_refused())
-    with frame.heading("Roofline", words.ROOFLINE["lead"], lambda: frame.badges([words.ROOFLINE["modelled"]])):
+    timed = _timed()
+    origins = [words.ROOFLINE["modelled"], *([] if timed is None else [timed.badge])]
+    with frame.heading("Roofline", words.ROOFLINE["lead"], lambda: frame.badges(origins)):
         pass
     if st.session_state.roofline_refused:
         st.warning(words.literal(st.session_state.roofline_refused))
