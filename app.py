@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from specviz.ui import controls, frame, memory, recordings, session, sharing, stage, transport, words
+from specviz.ui import controls, decode, frame, memory, recordings, session, sharing, stage, transport
 
 frame.page_setup("Decode")
 opening = recordings.first()
@@ -16,9 +16,9 @@ if bare:  # what people came for goes to the browser first; the controls follow 
     with place:
         stage.stage(wanted)
 with top:
-    frame.heading("Decode", words.LEAD, run)
+    decode.heading(run)
     transport.transport()
-    frame.offer(run, wanted)
+    decode.offer(run, wanted)
 if not bare:  # slow work last, so that the frame stands still
     controls.sidebar(opening, wanted)
     with st.sidebar:

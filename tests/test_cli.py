@@ -235,8 +235,8 @@ def test_bad_input_exits_2_with_one_line(options: list[str], message: str, decod
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "required: decode|fetch|pairs|train|bench"),
-        (("dance",), "invalid choice: 'dance' (choose from 'decode', 'fetch', 'pairs', 'train', 'bench')"),
+        ((), "required: decode|fetch|pairs|train|bench|profile"),
+        (("dance",), "invalid choice: 'dance' (choose from 'decode', 'fetch', 'pairs', 'train', 'bench', 'profile')"),
         (("decode",), "required: --prompt"),
         (
             ("decode", "--prompt", "a", "--pair", "mine"),

@@ -36,7 +36,7 @@ def test_each_question_leads_to_the_moment_and_the_panel_that_answer_it() -> Non
     answers = {
         "died": (timeline.first_rejection(), "card_coin"),
         "exact": (timeline.first_correction(), "card_exact"),
-        "pays": (timeline.last(), "card_tally"),
+        "pays": (timeline.last(), "card_pays"),
     }
     seen = set()
     for name, (event, panel) in answers.items():
@@ -113,7 +113,7 @@ def test_large_shows_the_strip_and_one_panel_and_no_more() -> None:
     page = Page(large=True)
     assert page.has("strip")
     assert page.has("coin")
-    assert not any(page.has(panel) for panel in ("place", "exact", "tally", "rounds"))
+    assert not any(page.has(panel) for panel in ("place", "exact", "lanes", "tally", "rounds"))
     page.test.segmented_control(key="panel").set_value("exact").run()
     page.run()
     assert page.has("exact")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import cast, get_args
 
 from specviz import trace as records
+from specviz.cli import files
 from specviz.cli.progress import tell
 from specviz.decoding.decoder import Decoder
 from specviz.decoding.settings import DrafterKind, Settings
@@ -62,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     if not isinstance(args.max_new_tokens, int) or args.max_new_tokens < 1:
         raise ValueError(f"--max-new-tokens must be a whole number from 1, got {args.max_new_tokens!r}")
     if args.out is not None:
-        _check_writable(args.out)
+        files.check_writable(args.out)
     try:
         pair = load_pair(spec, device=args.device, progress=tell, download=args.download)
     except LoadError as error:
@@ -111,17 +112,6 @@ def _real(text: str) -> float | str:
         return float(text)
     except ValueError:
         return text
-
-
-def _check_writable(path: Path) -> None:
-    is_new = not path.exists()
-    try:
-        with path.open("a", encoding="utf-8"):
-            pass
-        if is_new:  # a run that is refused later leaves no empty trace behind
-            path.unlink()
-    except OSError as error:
-        raise ValueError(f"--out must be a file that can be written, got {str(path)!r}: {error.strerror}") from error
 
 
 def _summarise(decoder: Decoder) -> None:

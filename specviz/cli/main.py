@@ -1,4 +1,4 @@
-"""``python -m specviz decode|bench|fetch|pairs|train``.
+"""``python -m specviz decode|bench|profile|fetch|pairs|train``.
 
 Standard output holds the result only; progress and errors go to standard error. Bad input exits 2 with one line.
 """
@@ -21,6 +21,7 @@ COMMANDS = {
     "pairs": "list the pairs on offer",
     "train": "distil a drafter from the embedded target",
     "bench": "measure the app on this machine",
+    "profile": "measure this machine: bandwidth, arithmetic, and reads by width",
 }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 from typing import Literal
@@ -245,6 +245,19 @@ class Ledger:
                 initial=start,
             )
         )
+
+    def grown(self, trace: Trace) -> Ledger:
+        """The ledger of another trace at the same prices; the rounds that both begin with are not priced again."""
+        other = replace(self, trace=trace)
+        if trace.header == self.trace.header:
+            same = 0
+            for ours, theirs in zip(self.trace.rounds, trace.rounds, strict=False):
+                if ours is not theirs:
+                    break
+                same += 1
+            later = (other._price(round_) for round_ in trace.rounds[same:])
+            other.__dict__["rounds"] = (*self.rounds[:same], *later)
+        return other
 
     def summary(self, start: int = 0, stop: int | None = None) -> Summary:
         """Rounds ``start`` up to, not including, ``stop`` in sum; all without arguments."""

@@ -93,7 +93,7 @@ class LanguageModel:
         fed = torch.tensor([ids], device=self._device)
         try:
             with torch.inference_mode():
-                stopwatch = _Stopwatch(self._device)
+                stopwatch = Stopwatch(self._device)
                 output: Any = self._network(
                     input_ids=fed,
                     cache=self._cache,
@@ -144,7 +144,7 @@ class LanguageModel:
         return torch.full((rows, self.vocab_size), -torch.inf, device=self._device)
 
 
-class _Stopwatch:
+class Stopwatch:
     """Seconds since it was made, on the device's own clock."""
 
     def __init__(self, device: torch.device) -> None:
@@ -154,6 +154,7 @@ class _Stopwatch:
             self._event.record()
 
     def seconds(self) -> float:
+        """How long; waits for a GPU to get there."""
         if self._event is None:
             return time.perf_counter() - self._start
         end = _cuda_event()

@@ -39,6 +39,9 @@ PLAIN: dict[str, Any] = {
     "seed": 0,
     "drafter": "model",
 }
+PRICE = {"accelerator": "h100-sxm", "priced": "llama-3.1-8b+llama-3.2-1b", "count": "stored"}
+"""What is priced, by the key of its control: the first accelerator and pair of :mod:`specviz.hardware`, which is not
+imported before the first paint."""
 BOUND: Final = "query-params"
 """Widgets that are part of the page's address."""
 
@@ -84,8 +87,38 @@ def choices(shown: Recording | None) -> dict[str, dict[str, str]]:
         "rule": words.RULES,
         "drafter": words.DRAFTERS,
         "detail": {name: name for name in words.DETAILS},
+        **_prices(),
         "prompt": ({} if default in presets else {default: default}) | presets | {words.OWN: words.OWN},
     }
+
+
+def _prices() -> dict[str, dict[str, str]]:
+    from specviz.hardware.accelerators import ACCELERATORS
+    from specviz.hardware.shapes import PRICED_PAIRS
+
+    return {
+        "accelerator": {one.id: one.name for one in ACCELERATORS.values()},
+        "priced": {pair.id: pair.name for pair in PRICED_PAIRS.values()},
+        "count": words.COUNTS,
+    }
+
+
+def price() -> dict[str, str]:
+    """What the controls of the price say: accelerator, pair and count, by their keys."""
+    return {key: st.session_state.get(key) or default for key, default in PRICE.items()}
+
+
+def pricing() -> None:
+    """Draw the controls of the price."""
+    for key, names in _prices().items():
+        st.selectbox(
+            words.CONTROLS[key],
+            list(names),
+            index=list(names).index(PRICE[key]),
+            format_func=names.__getitem__,
+            key=key,
+            bind=BOUND,
+        )
 
 
 def defaults(shown: Recording | None) -> dict[str, Any]:
@@ -108,6 +141,7 @@ def defaults(shown: Recording | None) -> dict[str, Any]:
         "prompt": preset if preset in words.PRESETS or shown is not None else next(iter(words.PRESETS)),
         "own_text": "",
         "detail": words.DETAILS[1],
+        **PRICE,
     }
 
 
@@ -171,7 +205,7 @@ def address(pair_id: str, settings: Mapping[str, Any], prompt: str, length: int,
     """The parameters of an address at which the controls stand so; those at their defaults are left out."""
     shown = recordings.first()
     default, names = defaults(shown), choices(shown)
-    said = _said(pair_id, settings, prompt, length, shown) | {"detail": detail}
+    said = _said(pair_id, settings, prompt, length, shown) | {"detail": detail} | price()
     return {
         key: names[key].get(value, value) if key in names else _written(value)
         for key, value in said.items()
@@ -188,14 +222,19 @@ def taken(key: str, raw: str, shown: Recording | None) -> Any:
     if key in SWITCHES:
         known = {"true": True, "false": False}
         return known.get(raw.lower(), Refused(words.LINK["switch"], _written(default)))
-    low, high = RANGES[key]
+    return number(raw, RANGES[key], default)
+
+
+def number(raw: str, allowed: tuple[Any, Any], default: float) -> Any:
+    """What a control of numbers makes of ``raw``; the number is whole where the ends of what is ``allowed`` are."""
+    low, high = allowed
     try:
-        number = float(raw)
+        value = float(raw)
     except ValueError:
-        number = float("nan")
+        value = float("nan")
     whole = isinstance(low, int)
-    if isfinite(number) and low <= number <= high and not (whole and number % 1):
-        return int(number) if whole else number
+    if isfinite(value) and low <= value <= high and not (whole and value % 1):
+        return int(value) if whole else value
     takes = words.LINK["whole"] if whole else words.LINK["range"]
     return Refused(takes.format(low=low, high=high), _written(default))
 

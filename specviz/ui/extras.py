@@ -23,6 +23,8 @@ class Extras:
     asking: bool = False
     answer: Spans = ()
     answered_for: Hashable = None
+    counted: Any = None
+    """The tally that was counted last, and of what."""
     panel: str = ""
     """The panel to bring into view, and how often one was asked for."""
     jumps: int = 0

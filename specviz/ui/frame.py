@@ -1,110 +1,77 @@
-"""What every page has: its name, its style, its badges, and where the models stand."""
+"""What every page has: its name, its style, the way to the other pages, one heading, and badges."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import streamlit as st
+from streamlit.errors import StreamlitPageNotFoundError
 
-from specviz.figures.text import visible
-from specviz.models import catalogue
-from specviz.ui import components, recordings, session, transport, words
-from specviz.ui.controls import Wanted
-from specviz.ui.loader import Status, loader, preloads
-from specviz.ui.session import Run
+from specviz.ui import components, words
 
 _STYLE = Path(__file__).with_name("page.css")
-_LARGE = Path(__file__).with_name("large.css")
-TICK_S = 1.0
+_CHECKOUT = Path(__file__).parents[2]
+SHARED = ("detail", "accelerator", "priced", "count")
+"""Keys of controls that several pages have."""
 
 
 def page_setup(title: str) -> None:
-    """The first statement of every page."""
+    """The first statement of every page: it stands alone, also when it is the first one that a visitor opens."""
     st.set_page_config(page_title=f"{title} · specviz", layout="wide")
     st.html(_STYLE)
-    if transport.large():
-        st.html(_LARGE)
-    st.sidebar.markdown("**specviz**")
+    _carry(title)
+    with st.sidebar, st.container(gap="xxsmall", key="pages"):
+        st.markdown("**specviz**")
+        # A script that is not app.py (a test may run one) knows no other pages.
+        with suppress(StreamlitPageNotFoundError):
+            for name, script in words.PAGES.items():
+                if (_CHECKOUT / script).exists():
+                    st.page_link(script, label=name)
 
 
-def heading(title: str, lead: str, run: Run) -> None:
-    """The page's one h1 with its badges, the lead, and where the models stand."""
+def _carry(title: str) -> None:
+    """Controls that several pages have stand on this page as they did on the one before.
+
+    What a link set and nobody touched since is otherwise at its default again when the next page draws the control.
+    """
+    if st.session_state.get("page", title) != title:
+        for key in SHARED:
+            if key in st.session_state:
+                st.session_state[key] = st.session_state[key]
+    st.session_state.page = title
+
+
+@contextmanager
+def heading(
+    title: str, lead: str, badges: Callable[[], None], links: Callable[[], None] | None = None
+) -> Iterator[None]:
+    """The page's one h1, its ``badges`` and, at the end of the row, what is drawn inside the ``with``; then the lead
+    with ``links`` under it."""
     with st.container(horizontal=True, vertical_alignment="center", gap="medium", key="heading"):
         st.title(title, anchor=False, width="content")
-        pair_id = session.pair_id()
-        status = loader().status(pair_id)
-        ticking = status.state == "loading" or (status.state == "idle" and preloads())
-        st.fragment(_badges, key="badges", run_every=TICK_S if ticking else None)(run, pair_id, status.state)
-        if not transport.large():
-            transport.size()
+        badges()
+        yield
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="lead"):
         st.markdown(lead, width="content")
-        transport.links()
-    typical = recordings.typical_alpha() if run.recording == recordings.PICKED else None
-    if typical is not None and not transport.large():
-        st.caption(words.PICKED.format(alpha=typical))
-    arriving = status.state == "loading" and status.fraction is not None and not transport.large()
-    if status.state in ("absent", "failed") or arriving:
-        st.fragment(_fetching, key="fetching", run_every=TICK_S if status.state == "loading" else None)(pair_id)
+        if links is not None:
+            links()
 
 
-def _badges(run: Run, pair_id: str, before: str) -> None:
-    status = loader().status(pair_id)
-    header = run.trace.header
-    *before_live, origin = session.origin(run)
-    machine = [visible(part) for part in ((header.device or "").upper()[:40], _short(header.dtype)[:40]) if part]
-    components.badges([*before_live, " · ".join([origin, *machine]), _standing(status)], key="badge_row")
-    if status.state != before and (status.state in ("ready", "failed") or session.state().goal is not None):
-        st.rerun()
+def badges(texts: Sequence[str]) -> None:
+    """Where the page's numbers come from: the row beside the heading."""
+    components.badges(texts, key="badge_row")
 
 
-def _short(dtype: str | None) -> str:
-    return {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}.get(dtype or "", dtype or "")
-
-
-def _standing(status: Status) -> str:
-    standing = words.STATUS["idle" if status.state in ("idle", "absent") else status.state]
-    return f"{standing} · {status.seconds:.0f} s" if status.state == "loading" else standing
-
-
-def _fetching(pair_id: str) -> None:
-    """The one download, asked for by hand, and how far it is."""
-    status = loader().status(pair_id)
-    if status.state == "loading":
-        st.progress(status.fraction or 0.0, status.message)
-        return
-    if status.state == "ready":
-        return
-    if status.state == "failed":
-        text, label = words.MESSAGES["failed"].format(reason=status.message), words.STATUS["retry"]
-    else:
-        megabytes = math.ceil((catalogue.find(pair_id).download_bytes or 0) / 1e6)
-        text, label = words.STATUS["absent"], words.STATUS["fetch"].format(megabytes=megabytes)
-    with st.container(horizontal=True, vertical_alignment="center", key="fetch_row"):
-        st.text(text, width="content")
-        if st.button(label, key="fetch"):
-            loader().start(pair_id, fetch=True)
-            st.rerun()
-
-
-def offer(run: Run, wanted: Wanted) -> None:
-    """Where the controls were touched and the run stays as it is: go on live, another recording, or keep this one."""
-    changed = session.changes(run, wanted)
-    if session.follows(run, wanted) or not changed or session.state().goal is not None:
-        return
-    other = recordings.for_settings(wanted.settings) if run.recording is not None else None
-    with st.container(border=True, key="offer"):
-        text = words.OFFER["changed" if run.recording is not None else "pair"]
-        st.text(text.format(changes=", ".join(changed)))
-        with st.container(horizontal=True):
-            same_text = session.same_text(run, wanted)
-            label = words.OFFER["continue" if same_text else "start"].format(changes=", ".join(changed))
-            st.button(label, key="go_live", type="primary", on_click=session.go_live, args=(wanted,))
-            if same_text:
-                st.button(words.OFFER["start"], key="start_live", on_click=session.start_live, args=(wanted,))
-            if other is not None and other.name != run.recording:
-                label = words.OFFER["open"].format(name=words.RECORDINGS[other.name])
-                st.button(label, key="open_recording", on_click=session.open_recording, args=(other.name,))
-            label = words.OFFER["keep" if run.recording is not None else "keep_live"]
-            st.button(label, key="keep", on_click=session.keep)
+def detail() -> str:
+    """The control of how much is shown: Story, Numbers or Formulas; one for all pages, and part of the address."""
+    return st.segmented_control(
+        words.BUTTONS["detail"],
+        words.DETAILS,
+        default=words.DETAILS[1],
+        required=True,
+        key="detail",
+        bind="query-params",
+        label_visibility="collapsed",
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import streamlit as st
@@ -19,7 +19,7 @@ from specviz.ui.session import FILE, Arrival, Run
 
 MOMENT = "at"
 """The parameter of a link that names a moment: round.event, counted from one."""
-KEYS = ("pair", "rule", *controls.RANGES, "drafter", *controls.SWITCHES, "prompt", "detail")
+KEYS = ("pair", "rule", *controls.RANGES, "drafter", *controls.SWITCHES, "prompt", "detail", *controls.PRICE)
 """The parameters that controls answer to."""
 NAMED = 3
 """How many things that a link cannot have are named."""
@@ -71,11 +71,15 @@ def complaints(asked: dict[str, str], shown: Recording | None) -> str:
     }
     if MOMENT in asked and not events.ADDRESS.fullmatch(asked[MOMENT]):
         refused[MOMENT] = Refused(words.LINK["moment.takes"], words.LINK["moment.instead"])
-    named = [
-        f"{words.LINK['moment'] if key == MOMENT else key.replace('_', ' ')} {_quoted(asked[key])}" for key in refused
-    ]
+    called = {key: words.LINK["moment"] if key == MOMENT else key.replace("_", " ") for key in refused}
+    return refusal({called[key]: (asked[key], value) for key, value in refused.items()})
+
+
+def refusal(refused: Mapping[str, tuple[str, Refused]]) -> str:
+    """One sentence about what a link cannot have: by what it is called, what the link says and what can be had."""
+    named = [f"{called} {_quoted(raw)}" for called, (raw, _) in refused.items()]
     if len(named) == 1:
-        (only,) = refused.values()
+        ((_, only),) = refused.values()
         return words.LINK["one"].format(asked=named[0], takes=only.takes, instead=only.instead)
     if len(named) > NAMED:
         named = [*named[:NAMED], words.LINK["more"].format(count=len(named) - NAMED)]

@@ -8,6 +8,7 @@ import streamlit as st
 
 from specviz.figures import coin, place, rounds, tallies, twin
 from specviz.figures.events import Event
+from specviz.figures.tallies import Tally
 from specviz.figures.text import Texts, visible
 from specviz.figures.twin import Twin
 from specviz.trace import Round, Trace
@@ -44,7 +45,7 @@ def _stage(wanted: Wanted) -> None:
     work(wanted, slot)
     if now.said:
         slot.warning(now.said)
-    cards.follow(now.run, slower)
+    cards.follow(now.run, lambda run: slower(run, wanted))
     _draw(now.run, wanted)
     if now.painted:
         now.painted = False
@@ -101,14 +102,14 @@ def _selected(run: Run) -> tuple[int, int]:
 
 
 def _panels(run: Run, wanted: Wanted, texts: Texts) -> None:
-    draw = {"coin": _coin, "place": _place, "exact": _exact, "tally": _tally}
+    draw = {"coin": _coin, "place": _place, "exact": _exact, "pays": _pays, "tally": _tally}
     if transport.large():
         chosen = st.session_state.get("panel", "coin")
         with st.container(border=True, key="panel_large"):
             draw[chosen](run, wanted, texts)
         return
     # The panels below the first two need NumPy and their room: they come when those are painted.
-    for names in (("coin", "place"), *(() if session.bare() else (("exact",), ("tally",)))):
+    for names in (("coin", "place"), *(() if session.bare() else (("exact",), ("pays",), ("tally",)))):
         for name, column in zip(names, st.columns(len(names), gap="small"), strict=True):
             with column.container(border=True, height="stretch", key=f"card_{name}"):
                 draw[name](run, wanted, texts)
@@ -152,12 +153,16 @@ def _exact(run: Run, wanted: Wanted, texts: Texts) -> None:
     components.exact(layout, detail=wanted.detail, on_dealt=_dealt)
 
 
+def _pays(run: Run, wanted: Wanted, texts: Texts) -> None:
+    from specviz.ui import price  # and the shapes of forty models, which the first paint does without
+
+    _, layout, _ = _counted(run, wanted)
+    price.draw(run, wanted, layout.pay)
+
+
 def _tally(run: Run, wanted: Wanted, texts: Texts) -> None:
-    complete = session.rounds_complete(run)
+    complete, layout, other = _counted(run, wanted)
     over = run.trace.rounds[:complete]
-    known = run.trace.rounds if run.recording is not None else None
-    other = _twin(run, complete)
-    layout = tallies.layout(over, story=wanted.story, whole=known, twin=other, live_from=run.live_round)
     components.tally(
         layout,
         title=words.TALLY["title"].format(rounds=_rounds(over)) if over else words.TALLY["none"],
@@ -168,11 +173,31 @@ def _tally(run: Run, wanted: Wanted, texts: Texts) -> None:
         st.button(words.OFFER["twin"], key="twin", on_click=_want_twin)
 
 
-def slower(run: Run) -> bool:
-    """Whether the rounds that are over were measured and found slower than the target alone."""
+def _counted(run: Run, wanted: Wanted) -> tuple[int, Tally, Trace | None]:
+    """How many rounds are over, their tally, and the target alone beside them; kept until one of them changes."""
     complete = session.rounds_complete(run)
-    measured = tallies.speed(run.trace.rounds[:complete], _twin(run, complete), run.live_round)
-    return measured is not None and measured < 1
+    other = _twin(run, complete)
+    base = (run.trace, complete, other, run.live_round, run.recording, wanted.story)
+    if extras().counted is None or extras().counted[0] != base:
+        over, known = run.trace.rounds[:complete], run.trace.rounds if run.recording is not None else None
+        layout = tallies.layout(over, story=wanted.story, whole=known, twin=other, live_from=run.live_round)
+        extras().counted = base, layout
+    return complete, extras().counted[1], other
+
+
+def slower(run: Run, wanted: Wanted) -> bool:
+    """Whether a gamma that the visitor set loses: by the price, or measured in the rounds that are over."""
+    from specviz.ui import price
+
+    complete = session.rounds_complete(run)
+    own = run.trace.rounds[complete - 1].settings if complete else None
+    if run.recording is not None and (not own or own.get("gamma") == wanted.settings["gamma"]):
+        return False
+    measured = None
+    if run.recording is None:
+        measured = tallies.speed(run.trace.rounds[:complete], _twin(run, complete), run.live_round)
+    modelled = price.speed(run, wanted)
+    return any(speed is not None and speed < 1 for speed in (measured, modelled))
 
 
 def _words(run: Run, texts: Texts) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from specviz.figures.events import Event, Timeline
-from specviz.ui import cards, controls, session, words
+from specviz.ui import cards, controls, frame, session, words
 from specviz.ui.extras import extras
 from specviz.ui.loader import loader
 from specviz.ui.session import Goal
@@ -19,7 +19,7 @@ from specviz.ui.session import Goal
 JUMPS: dict[str, tuple[str, Callable[[Timeline], Event | None]]] = {
     "died": ("coin", Timeline.first_rejection),
     "exact": ("exact", Timeline.first_correction),
-    "pays": ("tally", Timeline.last),
+    "pays": ("pays", Timeline.last),
 }
 """Of each link under the lead: the panel that answers it, and the event at which it does."""
 
@@ -66,15 +66,7 @@ def transport() -> None:
                     label_visibility="collapsed",
                     persist_state="session",
                 )
-            st.segmented_control(
-                words.BUTTONS["detail"],
-                words.DETAILS,
-                default=words.DETAILS[1],
-                required=True,
-                key="detail",
-                bind=controls.BOUND,
-                label_visibility="collapsed",
-            )
+            frame.detail()
             if large():
                 size()
 

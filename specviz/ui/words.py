@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+PAGES = {"Decode": "app.py", "Roofline": "pages/Roofline.py", "Profile": "pages/Profile.py"}
+"""The pages by their names, as the sidebar lists them, and their scripts; one that is not there is not listed."""
+
 LEAD = (
     "A small drafter guesses a few tokens; one read of the big target judges them all. The text stays the target’s own."
 )
@@ -98,7 +101,126 @@ TALLY: dict[str, Any] = {
     "less": "show less",
     "logits": "the logits where they part",
 }
+TABLE = "as a table"
+"""Under every figure, the same numbers."""
+
+LANES: dict[str, Any] = {
+    "alone": "the target alone: {tokens} in {time}",
+    "ours": "with the drafter: {tokens} in {rounds}, {time}",
+    "tokens": ["1 token", "{count} tokens"],
+    "rounds": ["1 round", "{count} rounds"],
+    "under_way": "the first round",
+    "kept_more": "×{count}",
+    "time": "ms of GPU memory (HBM) time, modelled; shorter is better",
+    "overview": "the whole run so far; the box is what stands above",
+    "stairs": "{unit} for the tokens so far; lower is better",
+    "units": {"ms": "ms of HBM time", "GB": "GB moved"},
+    "unit": "What is counted",
+    "x": "tokens",
+    "keys": {"drafter": "drafter reads", "target": "target reads", "kv": "caches", "plain": "the target alone"},
+    "expected": "as expected",
+    "round": "Round {number}: {parts} = {sum}, for {tokens}. The target alone: {plain}.",
+    "drafting": ["1 drafter read {time}", "{count} drafter reads {time}"],
+    "reading": "one target read {time}",
+    "hover": "Point at a round, or press ↑ and ↓, for its numbers.",
+    "columns": [
+        "round",
+        "drafter reads",
+        "drafter",
+        "target",
+        "caches in it",
+        "all",
+        "tokens",
+        "target alone",
+        "all so far",
+        "target alone so far",
+    ],
+    "caption": "Every round that is over, {unit}, modelled",
+    "table": "as a table",
+    "board": "On a board",
+    "no_drafts": "On this machine, measured: no drafts, so there is nothing to compare.",
+}
+PROFILE: dict[str, Any] = {
+    "lead": "Is it really memory? What this machine copies, multiplies and reads, measured, "
+    "beside what that would allow.",
+    "recorded": "recorded",
+    "here": "measured here",
+    "file": "from a file",
+    "standing": "{pair} · {context:,} tokens in the caches · {created}",
+    "measured": "measured",
+    "rows": "rows of the read",
+    "binds": "arithmetic binds (modelled)",
+    "whisker": "the middle half of the samples",
+    "roof": "what measured bandwidth and arithmetic allow (modelled)",
+    "band": "the same with the spread of both",
+    "shares": "Share of the copy bandwidth",
+    "ratios": "c: a drafter read in target reads",
+    "tables": ["the machine as a table", "the reads as a table"],
+    "table": "as a table",
+    "measure": "Measure this machine",
+    "again": "Measure again",
+    "cancel": "Cancel",
+    "context": "tokens in the caches",
+    "alone": "Half a minute or so. It takes the device for itself: whoever decodes meanwhile waits until it is over, "
+    "because a time taken while others decode is no measurement. Close other programs too.",
+    "progress": "{done} of {total} samples",
+    "waiting": "Waiting for the device: {before} before you.",
+    "cancelled": "Cancelled. What was measured up to then is shown.",
+    "cancelled.nothing": "Cancelled before anything was measured: a sample counts after one turn that warms up.",
+    "too_long": "This cannot be measured: {reason}.",
+    "failed": "The measurement ended early ({reason}). What was measured up to then is shown.",
+    "memory": "The machine ran out of memory. Close other programs, or take a smaller pair, and measure again.",
+    "models": "The models are loading; then it measures.",
+    "absent": "The models are not on this machine, so it cannot be measured: fetch the embedded pair on the Decode "
+    "page, or run `python -m specviz fetch`.",
+    "unloadable": "The models could not be loaded: {reason}",
+    "csv": "Download the reads (CSV)",
+    "json": "Download all of it (JSON)",
+    "open": "Open a profile",
+    "open.label": "A profile from a file (.json, at most 1 MB)",
+    "refused": "{reason}. What is shown stays.",
+    "size": "the file has {size:.1f} MB, and at most 1 MB is read",
+    "back": "Back to the recorded profile",
+    "none": "No recorded profile is here. Measure this machine.",
+    "server": "And your server?",
+    "server.lead": "Its speed says how much of the memory’s bandwidth it uses. The form opens with a published speed: "
+    "SGLang’s documentation, Llama-3.1-8B on one H100, without drafts; the length of the cache is assumed.",
+    "model": "Model",
+    "dtype": "Weights stored as",
+    "accelerator": "Runs on",
+    "devices": "how many of them",
+    "batch": "batch: readers at a time",
+    "server_context": "tokens in each reader’s cache",
+    "speed": "tokens a second, as you measured",
+    "counted": "counted for",
+    "counts": {"one": "one reader", "all": "all readers together"},
+    "this": "this machine, measured",
+    "end": "100 %",
+    "end.over": "the dashed line: 100 %",
+}
 ROUNDS = {"title": "Every round in words", "table": "as a table"}
+
+ROOFLINE = {
+    "lead": "What does the chip wait for? Nearly always for its memory: a token takes one read of all the weights.",
+    "modelled": "modelled",
+    "own_chip": "a chip of my own",
+    "terabytes_s": "its bandwidth, TB/s",
+    "teraflops": "its rate, dense TFLOP/s at 16 bits",
+    "refused": "{reason} {instead} is shown instead.",
+    "dtype": "weights stored as",
+    "batch": "batch: readers served at once",
+    "context": "tokens of context, each reader",
+    "drafts": "gamma γ: drafts a round",
+    "alpha": "shared (alpha)",
+    "alpha.from": "Opens at {alpha:.2f}: the embedded pair’s over 40 prompts, recorded.",
+    "today": "take today’s {alpha:.2f}",
+    "today.help": "Shared in the run on the Decode page.",
+    "mixture": "a mixture of experts instead: Qwen3-30B-A3B",
+    "preset": "set the page to 70B + 1B on two chips",
+    "unmeasured": "No read was timed yet: the Profile page measures this machine.",
+    "here": "measured",
+    "recorded": "recorded",
+}
 
 PRESETS = {
     "chat": "Tell me a story about a dragon who was afraid of fire.",
@@ -161,7 +283,11 @@ CONTROLS = {
     "seed": "Seed",
     "prompt": "Prompt",
     "more": "more",
+    "accelerator": "Accelerator",
+    "priced": "Pair that is priced",
+    "count": "Weights counted",
 }
+COUNTS = {"stored": "as stored", "read": "as read"}
 
 CHANGED = {
     "pair": "the pair",
@@ -288,7 +414,7 @@ LAYOUT = {
     "large": "Large",
     "panel": "Panel",
 }
-PANELS = {"coin": "Coin", "place": "Place", "exact": "Why exact", "tally": "Tally"}
+PANELS = {"coin": "Coin", "place": "Place", "exact": "Why exact", "pays": "Price", "tally": "Tally"}
 
 CARDS_RECORDING = "sampling"
 CARD = {
@@ -328,11 +454,10 @@ CARDS = {
     },
     "price": {
         "title": "Price and yield: find a gamma that loses",
-        "text": "Drafts cost reads of the drafter, and a wider read of the target costs more too. It pays only when "
-        "enough drafts stay. The tally measures it, beside the target alone.",
-        "task": "Go to the end of the run with the slider and look at the tally. If it does not lose, go on live with "
-        "a larger gamma and let the target write it alone, beside it.",
-        "reached": "It loses: slower than the target alone, measured. The tally says what ate it. Try a smaller gamma, "
-        "or another prompt: copies from a repetitive text pay.",
+        "text": "Drafts cost reads of the drafter, and a wider read of the target may cost more too. It pays only when "
+        "a round brings more tokens than it costs reads. “Does it pay?” prices that, and the tally measures it.",
+        "task": "Go to the end of the run with the slider, then move gamma up until the price says that it loses.",
+        "reached": "It loses: more drafts cost more reads, and bring hardly more tokens. Try a smaller gamma, or "
+        "another prompt: copies from a repetitive text pay.",
     },
 }

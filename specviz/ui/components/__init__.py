@@ -25,29 +25,34 @@ from specviz.ui import words
 
 if TYPE_CHECKING:
     from specviz.figures.exact import Exact  # and with it NumPy, which the first paint does without
+    from specviz.figures.lanes import Lanes
+    from specviz.figures.profile import Layout as ProfileLayout
+    from specviz.figures.server import Judgement
 
 _FOLDER = Path(__file__).parent
 
 
-def _source(name: str) -> str:
+def source(name: str) -> str:
+    """A file beside this one; empty where there is none."""
     path = _FOLDER / name
     return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
-def _script(name: str) -> str:
+def script(name: str) -> str:
+    """A component's JavaScript with the helpers that all share, and the fates' glyphs and words."""
     glyphs = {fate: sign.glyph for fate, sign in palette.FATES.items()}
     fates = {fate: sign.word for fate, sign in palette.FATES.items()}
-    script = _source("common.js") + _source(name)
-    return script.replace("__GLYPHS__", json.dumps(glyphs)).replace("__WORDS__", json.dumps(fates))
+    together = source("common.js") + source(name)
+    return together.replace("__GLYPHS__", json.dumps(glyphs)).replace("__WORDS__", json.dumps(fates))
 
 
 def _component(name: str) -> Callable[..., Any]:
     """Register a component; what it returns mounts it with ``data`` as one JSON object."""
     mount = st.components.v2.component(
         f"specviz_{name}",
-        html=_source(f"{name}.html"),
-        css="\n".join((palette.css(), _source("common.css"), _source(f"{name}.css"))),
-        js=_script(f"{name}.js"),
+        html=source(f"{name}.html"),
+        css="\n".join((palette.css(), source("common.css"), source(f"{name}.css"))),
+        js=script(f"{name}.js"),
     )
 
     def mounted(*, data: dict[str, Any], **options: Any) -> Any:
@@ -166,6 +171,17 @@ def exact(layout: Exact, *, detail: str, on_dealt: Callable[[], None]) -> None:
     _exact(key="exact", data=asdict(layout) | {"words": words.EXACT, "detail": detail}, on_dealt_change=on_dealt)
 
 
+_lanes = _component("lanes")
+
+
+def lanes(layout: Lanes, *, detail: str) -> None:
+    """Lanes, staircase and price; its state is the unit that is shown and the round that is pointed at.
+
+    ``detail`` is how much is shown: Story leaves out the staircase, Formulas adds the formula.
+    """
+    _lanes(key="lanes", data=asdict(layout) | {"words": words.LANES, "detail": detail})
+
+
 def tally(layout: Tally, *, title: str, twin: Twin | Spans = (), detail: str = "Numbers") -> None:
     """The tally and, under it, the twin: what it says, and both texts."""
     texts = twin if isinstance(twin, Twin) else None
@@ -224,3 +240,20 @@ def download(label: str, *, name: str, content: str | None, request: int, on_wan
     """
     data = {"label": label, "name": name, "content": content, "request": request}
     _download(key="download", data=data, on_wanted_change=on_wanted)
+
+
+_profile, _judgement = map(_component, ("profile", "judgement"))
+
+
+def profile(layout: ProfileLayout, *, detail: str) -> None:
+    """A measured machine. ``detail`` is how much is shown: Story leaves out bars and tables, Formulas adds the
+    formula."""
+    data = asdict(layout) | {"words": words.PROFILE, "numbers": detail != words.DETAILS[0]}
+    _profile(key="profile_figures", data=data if detail == words.DETAILS[2] else data | {"formula": None})
+
+
+def judgement(layout: Judgement, *, detail: str) -> None:
+    """What binds on somebody's server."""
+    data = asdict(layout) | {"words": words.PROFILE, "alt": layout.told}
+    data["end"] = words.PROFILE["end.over" if layout.share > 1 else "end"]
+    _judgement(key="judgement", data=data if detail == words.DETAILS[2] else data | {"formula": None})

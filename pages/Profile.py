@@ -1,0 +1,12 @@
+"""Profile: is it really memory? This machine measured, and somebody's server judged."""
+
+from specviz.ui import frame, profiler, words
+
+frame.page_setup("Profile")
+complaint = profiler.arrival()  # before the form is drawn: it sets it
+with frame.heading("Profile", words.PROFILE["lead"], profiler.badges):
+    pass
+detail, slot = profiler.buttons()
+profiler.shown(detail)
+profiler.form(detail, complaint)
+profiler.measure(slot)  # last, for it takes its time

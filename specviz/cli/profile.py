@@ -1,0 +1,103 @@
+"""``python -m specviz profile``: what this machine really does, beside what bandwidth and arithmetic would allow."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from specviz.cli import files
+from specviz.cli.progress import tell
+from specviz.decoding.profiling import CONTEXT, REPEATS, WIDTHS, Profiler
+from specviz.figures import profile as figures
+from specviz.figures import sentences
+from specviz.figures.table import Table
+from specviz.hardware import measured
+from specviz.models import catalogue, loading
+
+TELL_S = 0.5
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.description = (
+        "Measure this machine: copy bandwidth, rate of matrix products, and the time of a read against its width. "
+        "Close other programs first."
+    )
+    parser.add_argument("--pair", default=catalogue.EMBEDDED, metavar="ID", help="a pair of `specviz pairs`")
+    parser.add_argument(
+        "--context", type=_whole, default=CONTEXT, metavar="N", help=f"tokens in the caches (default {CONTEXT})"
+    )
+    parser.add_argument(
+        "--repeats", type=_whole, default=REPEATS, metavar="N", help=f"samples of everything (default {REPEATS})"
+    )
+    parser.add_argument(
+        "--widths", type=_widths, default=WIDTHS, metavar="N,N,…", help="rows of the reads (default 1 to 17)"
+    )
+    parser.add_argument("--device", metavar="cpu|cuda", help="default: a GPU where there is one")
+    parser.add_argument("--out", type=Path, metavar="FILE.json", help="write the measurement here, for the page")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure and print; when interrupted, what was measured up to then.
+
+    Raises:
+        ValueError: an option has a value that is not allowed.
+        LoadError: the pair cannot be loaded.
+    """
+    spec = catalogue.find(args.pair)
+    if args.out is not None:
+        files.check_writable(args.out)
+    profiler = Profiler(
+        loading.load_pair(spec, device=args.device, progress=tell),
+        context=args.context,
+        repeats=args.repeats,
+        widths=args.widths,
+    )
+    status = 0
+    try:
+        _measure(profiler)
+    except KeyboardInterrupt:
+        status = 130
+        print("\ninterrupted: what was measured up to here follows", file=sys.stderr)
+    profile = profiler.profile()
+    if profile is None:
+        raise KeyboardInterrupt
+    for table in figures.tables(profile):
+        _print(table)
+    print(sentences.plain(figures.verdict(profile)))
+    if args.out is not None:
+        args.out.write_text(measured.dump(profile), encoding="utf-8")
+    return status
+
+
+def _measure(profiler: Profiler) -> None:
+    told = 0.0
+    tell("Measuring", 0.0)
+    while not profiler.finished:
+        profiler.step()
+        if time.monotonic() - told > TELL_S:
+            told = time.monotonic()
+            tell("Measuring", profiler.done / profiler.total * 0.999)
+    tell("Measured", 1.0)
+
+
+def _print(table: Table) -> None:
+    rows = (table.columns, *table.rows)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    print(table.caption)
+    for name, *cells in rows:
+        right = (cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))
+        print("  " + "  ".join((name.ljust(widths[0]), *right)).rstrip())
+    print()
+
+
+def _whole(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1, got {text!r}")
+    return int(text)
+
+
+def _widths(text: str) -> tuple[int, ...]:
+    return tuple(_whole(part.strip()) for part in text.split(","))

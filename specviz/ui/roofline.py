@@ -1,0 +1,212 @@
+"""The Roofline page's controls, and how its panels are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import streamlit as st
+
+from specviz.figures import roofline
+from specviz.figures.roofline import Measured, Panel, Scene
+from specviz.hardware.accelerators import ACCELERATORS, DTYPES, Accelerator
+from specviz.hardware.shapes import PRICED_PAIRS
+from specviz.trace import Trace, tally
+from specviz.ui import controls, frame, plot, profiler, recordings, session, sharing, words
+from specviz.ui.controls import BOUND, Refused
+
+DEFAULTS: dict[str, Any] = {"dtype": "bf16", "batch": 1, "context": 1024, "drafts": roofline.SMALL_GAMMA}
+CHIP = {"terabytes_s": 1.0, "teraflops": 100.0}
+"""What a chip of one's own has before it is described."""
+CHOICES: dict[str, tuple[Any, ...]] = {"dtype": DTYPES, "batch": roofline.BATCHES, "context": roofline.CONTEXTS}
+SWITCHES = ("own_chip", "mixture")
+UNKNOWN_ALPHA = 0.5
+
+
+def heading() -> None:
+    """The page's heading, what its link could not have, and how much is shown."""
+    if "roofline_refused" not in st.session_state:  # before any control is drawn: it puts its default in the address
+        st.session_state.roofline_refused = sharing.refusal(_refused())
+    timed = _timed()
+    origins = [words.ROOFLINE["modelled"], *([] if timed is None else [timed.badge])]
+    with frame.heading("Roofline", words.ROOFLINE["lead"], lambda: frame.badges(origins)):
+        pass
+    if st.session_state.roofline_refused:
+        st.warning(words.literal(st.session_state.roofline_refused))
+    frame.detail()
+
+
+def _refused() -> dict[str, tuple[str, Refused]]:
+    """What the address asks for and no control takes."""
+    refused = {}
+    shown = recordings.first()
+    for key, raw in st.query_params.items():
+        value: Any = None
+        if key in (*controls.PRICE, "detail"):
+            value = controls.taken(key, raw, shown)
+        elif key in CHOICES and raw not in map(str, CHOICES[key]):
+            value = Refused(words.LINK["not_offered"], str(DEFAULTS[key]))
+        elif key in SWITCHES and raw.lower() not in ("true", "false"):
+            value = Refused(words.LINK["switch"], "false")
+        elif key in ("drafts", "alpha"):
+            allowed, default = (roofline.GAMMAS, DEFAULTS["drafts"]) if key == "drafts" else ((0.0, 1.0), usual_alpha())
+            value = controls.number(raw, allowed, default)
+        elif key in CHIP:
+            value = controls.number(raw, (-1e300, 1e300), CHIP[key])
+        if isinstance(value, Refused):
+            refused[key.replace("_", " ")] = raw, value
+    return refused
+
+
+def sidebar() -> Scene:
+    """Draw the controls; what they say."""
+    with st.sidebar:
+        controls.pricing()
+        chip = _chip()
+        dtype = st.pills(
+            words.ROOFLINE["dtype"], DTYPES, default=DEFAULTS["dtype"], required=True, key="dtype", bind=BOUND
+        )
+        batch, context = (
+            st.select_slider(words.ROOFLINE[key], CHOICES[key], DEFAULTS[key], key=key, bind=BOUND, format_func=_plain)
+            for key in ("batch", "context")
+        )
+        gamma = st.slider(words.ROOFLINE["drafts"], *roofline.GAMMAS, DEFAULTS["drafts"], key="drafts", bind=BOUND)
+        alpha = st.slider(words.ROOFLINE["alpha"], 0.0, 1.0, usual_alpha(), step=0.01, key="alpha", bind=BOUND)
+        st.caption(words.ROOFLINE["alpha.from"].format(alpha=usual_alpha()))
+        today = todays_alpha()
+        if today is not None:
+            label = words.ROOFLINE["today"].format(alpha=today)
+            st.button(label, key="today", on_click=_take_today, help=words.ROOFLINE["today.help"])
+    said = controls.price()
+    return Scene(
+        chip=chip or ACCELERATORS[said["accelerator"]],
+        pair=PRICED_PAIRS[said["priced"]],
+        dtype=dtype,
+        batch=batch,
+        context=context,
+        gamma=gamma,
+        alpha=alpha,
+        count="read" if said["count"] == "read" else "stored",
+    )
+
+
+def _plain(number: int) -> str:
+    """As the address writes it."""
+    return str(number)
+
+
+def _chip() -> Accelerator | None:
+    """The chip that the visitor describes; None where there is none, or it cannot be."""
+    if not st.toggle(words.ROOFLINE["own_chip"], key="own_chip", bind=BOUND):
+        return None
+    typed = [
+        st.number_input(words.ROOFLINE[key], value=default, format="%g", step=None, key=key, bind=BOUND)
+        for key, default in CHIP.items()
+    ]
+    try:
+        return roofline.typed(*typed)
+    except ValueError as error:
+        instead = ACCELERATORS[controls.price()["accelerator"]].name
+        st.warning(words.literal(words.ROOFLINE["refused"].format(reason=error, instead=instead)))
+        return None
+
+
+def usual_alpha() -> float:
+    """The embedded pair's alpha over many prompts."""
+    return round(recordings.typical_alpha() or UNKNOWN_ALPHA, 2)
+
+
+def todays_alpha() -> float | None:
+    """Alpha of the run on the Decode page; None where nothing was judged."""
+    run = _run()
+    return tally(run[0].rounds).alpha if run is not None else None
+
+
+def _take_today() -> None:
+    today = todays_alpha()
+    if today is not None:
+        st.session_state.alpha = min(1.0, round(today, 2))
+
+
+def _run() -> tuple[Trace, str] | None:
+    """The run that Decode shows, or would open with, and where its times are from."""
+    if "decode" in st.session_state:
+        run = session.state().run
+        return run.trace, words.ROOFLINE["here" if run.recording is None else "recorded"]
+    opening = recordings.first()
+    return (opening.trace, words.ROOFLINE["recorded"]) if opening is not None else None
+
+
+def _timed() -> Measured | None:
+    """Reads by the clock: of a profile, else of the run."""
+    profile, origin = profiler.current()
+    badge = words.ROOFLINE["here" if origin == profiler.MEASURED_HERE else "recorded"]
+    found = roofline.from_profile(profile, badge) if profile is not None else None
+    if found is not None:
+        return found
+    run = _run()
+    return roofline.from_trace(*run) if run is not None else None
+
+
+# --- panels -----------------------------------------------------------------------------------------------------------
+
+
+def panels(scene: Scene) -> None:
+    """The whole page below its heading."""
+    timed = _timed()
+    _row(("classic", roofline.classic))
+    _row(("roof", lambda: roofline.roof(scene)), ("sweep", lambda: roofline.sweep(scene, mixture=_mixture())))
+    clocks = ("clocks", lambda: roofline.clocks(scene))
+    if timed is None:
+        st.text(words.ROOFLINE["unmeasured"])
+        _row(clocks)
+    else:
+        _row(("clock", lambda: roofline.measured(timed)), clocks)
+    today = todays_alpha()
+    _row(("payoff", lambda: roofline.payoff(scene, today)), ("cache", lambda: roofline.context_share(scene)))
+    _row(("two_by_two", lambda: roofline.two_by_two(scene)), ("decoupled", lambda: roofline.decoupled(scene)))
+
+
+def _row(*drawn: tuple[str, Callable[[], Panel]]) -> None:
+    for (key, made), column in zip(drawn, st.columns(len(drawn), gap="small"), strict=True):
+        with column.container(border=True, height="stretch", key=f"card_{key}"):
+            _panel(key, made)
+
+
+def _panel(key: str, made: Callable[[], Panel]) -> None:
+    detail = words.DETAILS.index(st.session_state.get("detail", words.DETAILS[1]))
+    top, control = st.container(), st.container()
+    with control:  # what the panel shows may depend on it
+        panel = made()
+    with top:
+        with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
+            st.subheader(panel.title, anchor=False, width="content")
+            st.badge(panel.badge, color="gray")
+        st.text(panel.story)
+    if panel.figure is not None:
+        plot.draw(panel.figure, key=f"plot_{key}", alt=panel.alt, table=panel.table)
+    else:
+        st.markdown(_markdown(panel.table))
+        st.caption(words.literal(panel.table.caption))
+    if detail:
+        for line in panel.numbers:
+            st.text(line)
+    if detail > 1:
+        st.code(panel.formula, language=None, wrap_lines=True)
+    if key == "decoupled":
+        st.button(words.ROOFLINE["preset"], key="preset", on_click=_set_preset)
+
+
+def _markdown(table: Any) -> str:
+    rows = [table.columns, tuple("---" for _ in table.columns)]
+    lines = [[cell if cell == "---" else words.literal(cell) for cell in row] for row in (*rows, *table.rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _mixture() -> bool:
+    return st.toggle(words.ROOFLINE["mixture"], key="mixture", bind=BOUND)
+
+
+def _set_preset() -> None:
+    st.session_state.priced = roofline.BIG.id
+    st.session_state.own_chip = False
