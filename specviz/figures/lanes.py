@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from specviz.figures import events
 from specviz.figures.events import Event
@@ -86,6 +87,10 @@ SAME, MOST_DIGITS = 1e-4, 4
 COPIES, ITSELF = "n-gram copies", "the target itself"
 
 
+Row = tuple[Any, ...]
+"""A round's numbers as they cross to the browser."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ran:
     """The pair whose acceptance is shown, by name; ``same``: it is the pair that is priced."""
@@ -126,7 +131,7 @@ class Block:
     read: bool
 
     @property
-    def row(self) -> tuple[float | int | str, ...]:
+    def row(self) -> Row:
         """As it crosses to the browser: in the order of the attributes."""
         written = (self.drafter, self.target, self.weights, self.kv, self.arithmetic, self.plain)
         shown = (float(f"{value:.6g}") for value in written)
@@ -158,7 +163,7 @@ class Lanes:
     title: str
     badge: str
     said: str
-    rounds: tuple[tuple[float | int | str, ...], ...] = ()
+    rounds: tuple[Row, ...] = ()
     complete: int = 0
     plain: float = 0.0
     gigabytes: float = 0.0
@@ -184,6 +189,7 @@ def layout(
     *,
     summary: Summary | None = None,
     expected: Sequence[float] | None = None,
+    rows: Sequence[Row] | None = None,
     story: bool = False,
     gamma: int | None = None,
     measured: Spans = (),
@@ -196,6 +202,7 @@ def layout(
         ran: whose acceptance it is.
         summary: of the rounds that are over, where the caller has kept it; see :func:`over`.
         expected: tokens expected after each of them, likewise; see :func:`expectation`.
+        rows: of all rounds, likewise; see :func:`rows_of`.
         story: tell the least.
         gamma: the gamma that is set, where that is not the run's own.
         measured: what this machine took, in words.
@@ -211,15 +218,15 @@ def layout(
     if not all(entry.complete for entry in shown):
         return Lanes(TITLE, badge, UNREAD, measured=measured, board=board)
     summary = ledger.summary(stop=complete) if summary is None else summary
-    blocks = [_block(entry, ledger.trace.rounds[entry.index]) for entry in shown[:complete]]
+    shown_rows = tuple((rows_of(ledger) if rows is None else rows)[:complete])
     if complete < len(shown):
-        blocks.append(_under_way(shown[-1], ledger.trace.rounds[event.round], event))
+        shown_rows += (_under_way(shown[-1], ledger.trace.rounds[event.round], event).row,)
     lines, verdict = _lines(ledger, summary, complete, ran, story) if complete else ((), ())
     return Lanes(
         title=TITLE,
         badge=badge,
         said="" if complete else UNFINISHED,
-        rounds=tuple(block.row for block in blocks),
+        rounds=shown_rows,
         complete=complete,
         plain=1000 * ledger.price(0, ledger.trace.rounds[event.round].position).plain_s,
         gigabytes=ledger.accelerator.bandwidth / 1e12,
@@ -232,6 +239,11 @@ def layout(
         board=(*board, *_division(summary)) if not story else (),
         formula=FORMULA,
     )
+
+
+def rows_of(ledger: Ledger) -> tuple[Row, ...]:
+    """:attr:`Block.row` of every round of the run."""
+    return tuple(_block(entry, ledger.trace.rounds[entry.index]).row for entry in ledger.rounds)
 
 
 def over(ledger: Ledger, event: Event | None) -> int:

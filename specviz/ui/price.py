@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import streamlit as st
 
 from specviz.figures import lanes
-from specviz.figures.lanes import Ran
+from specviz.figures.lanes import Ran, Row
 from specviz.figures.sentences import Spans
 from specviz.figures.text import visible
 from specviz.hardware.accelerators import ACCELERATORS
@@ -34,6 +34,7 @@ class Kept:
 
     chosen: dict[str, str]
     ledger: Ledger
+    rows: tuple[Row, ...]
     sums: dict[int, tuple[Summary, tuple[float, ...]]] = field(default_factory=dict)
 
 
@@ -50,6 +51,7 @@ def draw(run: Run, wanted: Wanted, measured: Spans) -> None:
         ran(run, kept.chosen["priced"]),
         summary=summary,
         expected=expected,
+        rows=kept.rows,
         story=wanted.story,
         gamma=_other_gamma(run, wanted, complete),
         measured=measured or alone,
@@ -86,9 +88,11 @@ def _kept(run: Run) -> Kept:
         pair, device = PRICED_PAIRS[chosen["priced"]], ACCELERATORS[chosen["accelerator"]]
         count: Count = "read" if chosen["count"] == "read" else "stored"
         ledger = Ledger(run.trace, device.times(pair.devices), pair.target, pair.drafter, count=count)
-        kept = st.session_state.price_kept = Kept(chosen, ledger)
     elif kept.ledger.trace is not run.trace:
-        kept = st.session_state.price_kept = Kept(chosen, kept.ledger.grown(run.trace))
+        ledger = kept.ledger.grown(run.trace)
+    else:
+        return kept
+    kept = st.session_state.price_kept = Kept(chosen, ledger, lanes.rows_of(ledger))
     return kept
 
 

@@ -328,16 +328,10 @@ const keys = (words, story, expected) => [
   ...(story || !expected ? [] : [make("span", "key", make("span", "line thin"), words.expected)]),
 ];
 
-export default function ({ data: [data], parentElement }) {
-  const root = parentElement.querySelector(".lanes");
+const show = (root, data) => {
   const find = (selector) => root.querySelector(selector);
   const { words } = data;
   const story = data.detail === "Story";
-  if (!root.wired) {
-    root.wired = true;
-    root.picked = null;
-    wire(root);
-  }
   namespace = find("svg").namespaceURI;
   root.data = data;
   root.ends = climb(data.rounds);
@@ -358,4 +352,23 @@ export default function ({ data: [data], parentElement }) {
   find(".formula").textContent = data.formula;
   find(".formula").hidden = data.detail !== "Formulas" || !data.formula;
   paint(root);
+};
+
+/** The strip comes first: lanes and price follow in the frame after it, the latest moment only. */
+export default function ({ data: [data], parentElement }) {
+  const root = parentElement.querySelector(".lanes");
+  if (!root.wired) {
+    root.wired = true;
+    root.picked = null;
+    show(root, data);
+    wire(root);
+    return;
+  }
+  if (!root.next) {
+    requestAnimationFrame(() => setTimeout(() => {
+      show(root, root.next);
+      root.next = null;
+    }));
+  }
+  root.next = data;
 }
