@@ -98,6 +98,8 @@ class Loader:
         if fetch and pair_id == EMBEDDED:
             store.fetch_embedded(tell)
         tell("Importing torch", None)
+        # The page imports NumPy too. If torch began to and the page came in between, one would see half of it.
+        import numpy  # noqa: F401, I001
         from specviz.models import loading
 
         pair = loading.load_pair(catalogue.find(pair_id), progress=tell)
