@@ -18,7 +18,7 @@ import streamlit as st
 
 from specviz.models import catalogue, store
 from specviz.models.catalogue import EMBEDDED
-from specviz.ui import memory
+from specviz.ui import imports, memory
 
 if TYPE_CHECKING:
     from specviz.models.loading import Pair
@@ -98,8 +98,7 @@ class Loader:
         if fetch and pair_id == EMBEDDED:
             store.fetch_embedded(tell)
         tell("Importing torch", None)
-        # The page imports NumPy too. If torch began to and the page came in between, one would see half of it.
-        import numpy  # noqa: F401, I001
+        imports.numpy_first()
         from specviz.models import loading
 
         pair = loading.load_pair(catalogue.find(pair_id), progress=tell)

@@ -12,7 +12,7 @@ from specviz.figures.tallies import Tally
 from specviz.figures.text import Texts, visible
 from specviz.figures.twin import Twin
 from specviz.trace import Round, Trace
-from specviz.ui import cards, components, recordings, session, sharing, transport, words
+from specviz.ui import cards, components, imports, recordings, session, sharing, transport, words
 from specviz.ui.controls import Wanted
 from specviz.ui.extras import extras
 from specviz.ui.loader import loader, preloads
@@ -61,6 +61,8 @@ def _outside() -> tuple[object, ...]:
 
 
 def _draw(run: Run, wanted: Wanted) -> None:
+    if not session.bare():
+        imports.numpy_first()
     laid_out = f"{run.key}-{wanted.story}"
     view = session.view(run, story=wanted.story)
     _strip(run, wanted, laid_out)
