@@ -404,7 +404,9 @@ export default function ({ data: [data], parentElement, setTriggerValue }) {
   document.addEventListener("specviz-run", arrived);
   const resized = new ResizeObserver(() => {
     settleLanes(text, (state.lanes ?? []).filter((node) => node.isConnected));
-    state.reveal?.();
+    const size = `${text.clientWidth} × ${text.clientHeight}`;
+    if (state.size && state.size !== size) state.reveal?.(); // what was in sight stays in sight
+    state.size = size;
   });
   resized.observe(text);
   // A presenter's clicker sends these two; the page's own buttons have one key each.
