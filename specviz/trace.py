@@ -43,6 +43,7 @@ Probability = Annotated[float, Within(-1e-9, 1.0 + 1e-9, "a probability in [0, 1
 Seconds = Annotated[float, Within(0.0, 1e9, "seconds, 0 or more")]
 Nats = Annotated[float, Within(0.0, 1e3, "an entropy in nats, 0 or more")]
 Logit = Annotated[float, Within(-1e9, 1e9, "a logit within ±1e9")]
+Count = Annotated[int, Within(0, 10**9, "a whole number from 0 to 1e9")]
 Gumbel = Annotated[float, Within(-50.0, 50.0, "Gumbel noise within ±50")]
 """A uniform of 52 bits gives −3.6 to 36.8."""
 
@@ -167,8 +168,8 @@ class Pass:
 
     model: Literal["target", "drafter"] | None = None
     kind: Literal["prefill", "draft", "verify"] | None = None
-    query_tokens: int | None = None
-    context: int | None = None
+    query_tokens: Count | None = None
+    context: Count | None = None
     seconds: Seconds | None = None
 
 
@@ -355,9 +356,12 @@ def tally(rounds: Iterable[Round]) -> Tally:
     judged = [draft for round_ in rounds for draft in round_.judged]
     drafted = sum(len(round_.drafts) for round_ in rounds)
     longest = max((len(round_.drafts) for round_ in rounds), default=0)
-    shared = [1.0 - draft.row.tv for draft in judged if draft.row is not None and draft.row.tv is not None]
+    # A sum over a vocabulary may miss 0 or 1 by its rounding; a rate is a rate.
+    shared = [_rate(1.0 - draft.row.tv) for draft in judged if draft.row is not None and draft.row.tv is not None]
     expected = [
-        draft.row.expected_accept for draft in judged if draft.row is not None and draft.row.expected_accept is not None
+        _rate(draft.row.expected_accept)
+        for draft in judged
+        if draft.row is not None and draft.row.expected_accept is not None
     ]
     known = bool(judged) and len(expected) == len(judged)
     return Tally(
@@ -373,6 +377,10 @@ def tally(rounds: Iterable[Round]) -> Tally:
         kept_at_least=tuple(sum(round_.kept >= i for round_ in rounds) for i in range(1, longest + 1)),
         judged_at=tuple(sum(len(round_.judged) >= i for round_ in rounds) for i in range(1, longest + 1)),
     )
+
+
+def _rate(value: float) -> float:
+    return min(max(value, 0.0), 1.0)
 
 
 def _ratio(numerator: float, denominator: float) -> float | None:
@@ -486,8 +494,8 @@ def _reader(kind: Any) -> Callable[[Any, str], Any]:
         inner = _reader(next(argument for argument in arguments if argument is not types.NoneType))
         return lambda value, name: None if value is None else inner(value, name)
     if origin is Annotated:
-        meant = arguments[1]
-        return _checked(_in(meant), meant.words) if isinstance(meant, Within) else _checked(_is_hex, meant)
+        kind, meant = arguments
+        return _checked(_in(kind, meant), meant.words) if isinstance(meant, Within) else _checked(_is_hex, meant)
     if origin is Literal:
         return _checked(lambda value: value in arguments, " or ".join(map(str, arguments)))
     if origin is tuple:
@@ -503,9 +511,10 @@ def _reader(kind: Any) -> Callable[[Any, str], Any]:
     return _checked(lambda value: type(value) is kind, kind.__name__)
 
 
-def _in(bounds: Within) -> Callable[[Any], bool]:
+def _in(kind: type, bounds: Within) -> Callable[[Any], bool]:
     # Comparisons with NaN are false; infinities lie outside every bound.
-    return lambda value: type(value) in (int, float) and bounds.low <= value <= bounds.high
+    kinds = (int,) if kind is int else (int, float)
+    return lambda value: type(value) in kinds and bounds.low <= value <= bounds.high
 
 
 def _is_hex(value: Any) -> bool:

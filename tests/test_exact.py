@@ -249,7 +249,7 @@ def test_nothing_is_dealt_where_a_place_has_nothing_to_deal(name: str) -> None:
     [
         ((0.5, 0.3, 0.2), (0.5, 0.3, 0.2), "Identical:"),
         ((0.5, 0.5, 0.0), (0.0, 0.0, 1.0), "Nothing fits:"),
-        ((0.0, 1.0, 0.0), (1.0, 0.0, 0.0), "Temperature 0:"),
+        ((0.0, 1.0, 0.0), (1.0, 0.0, 0.0), "Nothing is left to chance:"),
         ((0.5, 0.3, 0.2), (0.2, 0.3, 0.5), "Overflow and gaps are the same size (0.30)"),
         ((0.5, 0.3, 0.2), (0.0, 0.0, 1.0), "Overflow and gaps are the same size (0.80)"),
     ],

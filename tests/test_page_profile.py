@@ -305,12 +305,26 @@ def test_the_form_follows_the_address() -> None:
         ({"server_speed": "inf"}, "speed inf"),
         ({"server_model": "<b>"}, "that is not on offer, so Llama"),
         ({"server_dtype": "fp4", "server_devices": "4.5"}, "dtype fp4 and devices 4.5, which cannot be had"),
+        ({"server_devices": "4.5", "server_batch": "2.5"}, "devices 4.5 and batch 2.5, which cannot be had"),
+        ({"server_devices": "inf"}, "devices inf"),
+        ({"server_batch": "-inf"}, "batch -inf"),
+        ({"server_context": "1e999"}, "context 1e999"),
+        ({"server_context": "9" * 5000}, "context “9999"),
     ],
 )
-def test_what_the_address_cannot_have_is_told_in_one_sentence(address: dict[str, str], told: str) -> None:
+def test_what_the_address_cannot_have_is_told_in_one_sentence_and_leaves_it(address: dict[str, str], told: str) -> None:
     page = Page(address=address)
     assert told in page.said.replace("\\", "")
     assert page.data("judgement")["kind"] == "memory"
+    assert not {*address} & {*page.test.query_params}
+
+
+@pytest.mark.parametrize("key", [*profiler.DEFAULTS, "detail"])
+def test_an_empty_parameter_asks_for_nothing(key: str) -> None:
+    page = Page(address={key: ""})
+    assert page.said == ""
+    assert page.data("judgement") == Page().data("judgement")
+    assert key not in page.test.query_params
 
 
 def test_the_complaint_goes_when_the_form_is_touched() -> None:

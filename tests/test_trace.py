@@ -72,7 +72,8 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
     if hint == Hex:
         return st.binary(max_size=4).map(bytes.hex)
     if origin is typing.Annotated:
-        return st.floats(hint.__metadata__[0].low, hint.__metadata__[0].high)
+        low, high, _ = hint.__metadata__[0]
+        return st.integers(low, high) if arguments[0] is int else st.floats(low, high)
     if origin in (types.UnionType, typing.Union):
         return st.one_of([values(inner) for inner in arguments])
     if origin is Literal:

@@ -42,7 +42,7 @@ NOTES = {
     "Each token is right given the text before it, so the whole text is.",
     "identical": "[Identical:] both models want the same here. Nothing overflows, and no gap is left to refill.",
     "disjoint": "[Nothing fits:] the two share nothing here. Every draft goes, and all that the target wants is dealt.",
-    "certain": "[Temperature 0:] every chance is 0 or 1, so a draft fits whole or not at all.",
+    "certain": "[Nothing is left to chance:] every chance is 0 or 1 here, so a draft fits whole or not at all.",
     "greedy": "[Nothing is left to chance:] a draft is kept only where it is the target’s own first choice, "
     "else replaced by it. So every token is the target’s own.",
     "gumbel_coupling": "What is written is always [the target’s own pick], whatever was drafted. "

@@ -71,6 +71,8 @@ ASKED = {
     "pays": "You set gamma {gamma}: a round would cost {price} reads and bring {expected} tokens, [{speed}×: it pays].",
     "loses": "You set gamma {gamma}: a round would cost {price} reads and bring {expected} tokens, "
     "[{speed}×: it loses].",
+    "even": "You set gamma {gamma}: a round would cost {price} reads and bring {expected} tokens, [{speed}×: a draw].",
+    "even.story": "You set gamma {gamma}: that would be [{speed}×: a draw].",
     "pays.story": "You set gamma {gamma}: that would be [{speed}×: it pays].",
     "loses.story": "You set gamma {gamma}: that would be [{speed}×: it loses].",
 }
@@ -423,7 +425,7 @@ def _asked(ledger: Ledger, summary: Summary, gamma: int | None, story: bool) -> 
     if price is None or summary.acceptance is None or not gamma:
         return ()
     speed = price.speed(summary.acceptance)
-    which = "loses" if speed < 1 else "pays"
+    which = "even" if abs(speed - 1) <= SAME else "loses" if speed < 1 else "pays"
     return fill(
         ASKED[f"{which}.story" if story else which],
         gamma=gamma,

@@ -10,6 +10,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import plotly.graph_objects as go
@@ -37,6 +38,8 @@ MIXTURE = SHAPES["qwen3-30b-a3b"]
 SMALL, BIG = PRICED_PAIRS["llama-3.1-8b+llama-3.2-1b"], PRICED_PAIRS["llama-3.1-70b+llama-3.2-1b"]
 H100 = next(iter(ACCELERATORS.values()))
 MAX_GAMMA = 16
+ROW = 0.13
+"""Height of a row of labels above a curve, as a part of the curve's."""
 SGLANG_TOKENS_S = 158.34
 """Llama-3.1-8B on an H100 without drafts, MT-bench: docs.sglang.ai, speculative decoding."""
 CUSTOM_TB_S = (0.001, 500.0)
@@ -198,7 +201,7 @@ def classic(chip: Accelerator = H100) -> Panel:
     stored, read = counted[1][1], counted[2][1]
     busy = 16e9 / chip.rate("bf16") / round_s
     return Panel(
-        "One token of an 8B model on an H100",
+        "A fixed example: one token of an 8B model on an H100",
         f"Every token takes {round_s * 1e3:.1f} ms, because the chip reads all 16 GB of weights for it; its "
         f"multipliers have work for {100 * busy:.1f} % of that time.",
         (
@@ -465,12 +468,7 @@ def sweep(scene: Scene, *, mixture: bool = False) -> Panel:
     if touched:
         story = (
             f"A mixture of experts is not read whole: 1 row{of_each} needs {touched[0]:.0f} of {shape.experts} experts "
-            f"a layer, {WIDTHS[-1]} rows about {touched[-1]:.0f}. "
-            + (
-                "A wider read reads more, so drafts are not free."
-                if last.weight_bytes > 1.05 * first.weight_bytes
-                else "With so many readers nearly all are read anyway, and a wider read is nearly free again."
-            )
+            f"a layer, {WIDTHS[-1]} rows about {touched[-1]:.0f}. " + _wider(first, last)
         )
         numbers: tuple[str, ...] = (
             f"Weights read: {amount(first.weight_bytes, 'B')} for 1 row, {amount(wide.weight_bytes, 'B')} for "
@@ -505,6 +503,15 @@ def sweep(scene: Scene, *, mixture: bool = False) -> Panel:
         f"Bars by width, 1 to 17 rows: reading takes {duration(first.memory_s)} to {duration(last.memory_s)}, "
         f"multiplying {duration(first.compute_s)} to {duration(last.compute_s)}.",
     )
+
+
+def _wider(narrow: PassCost, wide: PassCost) -> str:
+    """What a mixture's wider read costs."""
+    longer = wide.seconds / narrow.seconds
+    if longer < 1.05:
+        return "Nearly all that it needs is read for one row already: a wider read is nearly free."
+    why = "has more to multiply" if wide.bound == "compute" else "reads more"
+    return f"A wider read {why} and takes {times(longer)} the time, so drafts are not free."
 
 
 @dataclass(frozen=True, slots=True)
@@ -670,6 +677,54 @@ def weights_only(scene: Scene, batch: float, c: float) -> float:
     return theory.expected_tokens(scene.alpha, scene.gamma) / (verify + scene.gamma * c)
 
 
+def paying(scene: Scene) -> tuple[tuple[float, float], ...]:
+    """The stretches of :data:`BATCHES` in which drafting is faster than the target alone, the cache counted.
+
+    For dense models every read is a straight line of the batch but for one kink, where multiplying overtakes reading:
+    between kinks E t(1) - t(gamma + 1) - gamma t_drafter(1) is straight too, and its zeros are exact.
+    """
+    expected = theory.expected_tokens(scene.alpha, scene.gamma)
+    target, drafter = scene.pair.target, scene.pair.drafter
+    weighed = ((expected, target, 1), (-1.0, target, scene.rows), (-float(scene.gamma), drafter, 1))
+    reads = [(factor, scene.read(shape, rows, batch=1)) for factor, shape, rows in weighed]
+
+    def gain(batch: float) -> float:
+        bandwidth, rate = scene.accelerator.bandwidth, scene.accelerator.rate(scene.dtype)
+        return sum(
+            factor * max((one.weight_bytes + batch * one.kv_bytes) / bandwidth, batch * one.flops / rate)
+            for factor, one in reads
+        )
+
+    low, high = float(BATCHES[0]), float(BATCHES[-1])
+    ridge = scene.accelerator.ridge(scene.dtype)
+    kinks = [
+        one.weight_bytes / (one.flops / ridge - one.kv_bytes) for _, one in reads if one.flops / ridge > one.kv_bytes
+    ]
+    corners = [low, *sorted(kink for kink in kinks if low < kink < high), high]
+    found: list[tuple[float, float]] = []
+    for left, right in pairwise(corners):
+        start, end = gain(left), gain(right)
+        if max(start, end) <= 0:
+            continue
+        zero = left if start == end else left + (right - left) * start / (start - end)
+        span = (left if start > 0 else zero, right if end > 0 else zero)
+        if found and found[-1][1] == span[0]:
+            span = found.pop()[0], span[1]
+        found.append(span)
+    return tuple(found)
+
+
+def where(spans: Iterable[tuple[float, float]]) -> str:
+    """ "until batch 12.4", "at every batch shown", "from batch 3.0 to 40.0, and again from batch 300 on"."""
+    told = []
+    for low, high in spans:
+        if low <= BATCHES[0]:
+            told.append("at every batch shown" if high >= BATCHES[-1] else f"until batch {batch_of(high)}")
+        else:
+            told.append(f"from batch {batch_of(low)} " + ("on" if high >= BATCHES[-1] else f"to {batch_of(high)}"))
+    return ", and again ".join(told) or "at no batch shown"
+
+
 def payoff(scene: Scene, today: float | None = None) -> Panel:
     """Speed over plain decoding against batch, with the two marks."""
     c = byte_ratio(scene, scene.count)
@@ -677,16 +732,20 @@ def payoff(scene: Scene, today: float | None = None) -> Panel:
     batches = sorted({*BATCHES, *(round(2 ** (step / 8)) for step in range(81))})
     thin = [weights_only(scene, batch, c) for batch in batches]
     full = [scene.price(batch=batch).speed(scene.alpha) for batch in batches]
+    spans = paying(scene) if scene.gamma else ()
+    weights = () if at.stops is None or at.stops <= BATCHES[0] else ((BATCHES[0], at.stops),)
+    top = max(1.0, *thin, *full)
+    named = _named(scene, at, c, spans)
     drawn = figure(
         x=by_batch(),
-        y={"title": "times as fast as the target alone", "range": [0, 1.2 * max(1.0, *thin, *full)]},
+        y={"title": "times as fast as the target alone", "range": [0, top * (1.1 + ROW * len(named))]},
         hovermode="x unified",
     )
     lines = (
         ("weights only", thin, "ink", "solid"),
         (f"with the cache of {scene.context:,} tokens a reader", full, "target", "dash"),
     )
-    for name, values, ink, dash in lines if scene.context else lines[:1]:
+    for name, values, ink, dash in lines:
         drawn.add_scatter(
             x=batches,
             y=values,
@@ -696,32 +755,45 @@ def payoff(scene: Scene, today: float | None = None) -> Panel:
             hovertemplate=f"{name}: %{{y:.2f}}×<extra></extra>",
         )
     drawn.add_hline(y=1, line={"color": colour("muted"), "dash": "dot", "width": 1})
-    named = [("diamond", "ridge met", at.ridge if scene.gamma else None), ("x", "stops paying", at.stops)]
-    for symbol, name, batch in named:
-        if batch is not None and BATCHES[0] <= batch <= BATCHES[-1]:
-            drawn.add_scatter(
-                x=[batch],
-                y=[weights_only(scene, batch, c)],
-                mode="markers+text",
-                marker={"symbol": symbol, "size": 12, "color": colour("ink")},
-                text=[f"{name}: {digits(batch, 2 if batch < 10 else 3)}"],
-                textposition="top right" if symbol == "diamond" else "bottom left",
-                name=name,
-                showlegend=False,
-                hovertemplate=f"{name} at batch {digits(batch)}<extra></extra>",
-            )
+    for row, (name, symbol, size, ink, batch, height) in enumerate(named):
+        drawn.add_scatter(
+            x=[batch],
+            y=[height],
+            mode="markers",
+            marker={"symbol": symbol, "size": size, "color": colour(ink), "line": {"color": colour(ink), "width": 2}},
+            name=name,
+            showlegend=False,
+            hovertemplate=f"{name} {batch_of(batch)}<extra></extra>",
+        )
+        # Above both curves, a row each; the paper behind it covers the leaders of the rows above.
+        left = batch < math.sqrt(BATCHES[-1])
+        drawn.add_annotation(
+            x=math.log10(batch),
+            y=height,
+            ax=0,
+            ay=top * (1.05 + ROW * (len(named) - row - 0.5)),
+            ayref="y",
+            text=f"{name} {batch_of(batch)}",
+            xanchor="left" if left else "right",
+            arrowhead=0,
+            arrowwidth=1,
+            arrowcolor=colour("muted"),
+            bgcolor=colour("paper"),
+            borderpad=1,
+            standoff=size / 2,
+        )
     expected = theory.expected_tokens(scene.alpha, scene.gamma)
-    stopped = "it pays at no batch" if at.stops is None else f"it stops paying at {batch_of(at.stops)}"
     alphas = sorted({scene.alpha, *EXAMPLE_ALPHAS, *([] if today is None else [round(today, 4)])})
     counts: tuple[Count, ...] = ("read", "stored")
     ratios = {count: byte_ratio(scene, count) for count in counts}
     table = Table(
-        f"Where it stops paying: {scene.accelerator.name}, {scene.dtype}, gamma {scene.gamma}, weights only; modelled",
+        f"Where it stops paying: {scene.accelerator.name}, {scene.dtype}, gamma {scene.gamma}; modelled",
         (
             "alpha",
             "tokens a round",
             "ridge met at batch",
-            *(f"stops paying, weights as {count} (c {ratios[count]:.3f})" for count in counts),
+            f"pays, with {scene.context:,} tokens of context",
+            *(f"stops paying by weights alone, as {count} (c {ratios[count]:.3f})" for count in counts),
         ),
         tuple(
             (
@@ -729,6 +801,7 @@ def payoff(scene: Scene, today: float | None = None) -> Panel:
                 f"{' (today’s)' if today is not None and alpha == round(today, 4) else ''}",
                 f"{theory.expected_tokens(alpha, scene.gamma):.2f}",
                 digits(at.ridge),
+                where(paying(replace(scene, alpha=alpha))) if scene.gamma else "nothing is drafted",
                 *(
                     batch_of(marks(scene.accelerator, alpha, scene.gamma, ratios[c_of], scene.dtype).stops)
                     for c_of in counts
@@ -740,18 +813,15 @@ def payoff(scene: Scene, today: float | None = None) -> Panel:
     shared = probability(scene.alpha)
     if not scene.gamma:
         story = "Gamma 0: nothing is drafted, so there is nothing that could stop paying."
-    elif at.stops is None:
-        story = (
-            f"With shared {shared} it pays at no batch: a round brings {expected:.2f} tokens and costs "
-            f"{1 + scene.gamma * c:.2f} reads even while a wider read is free."
-        )
-    elif at.stops >= at.ridge:
-        story = (
-            f"By weights alone, a wider read is no longer free from batch {digits(at.ridge)} on; with shared "
-            f"{shared} drafting goes on paying until batch {digits(at.stops)}, where it is as slow as the target alone."
-        )
     else:
-        story = f"By weights alone, drafting stops paying at batch {digits(at.stops)} with shared {shared}."
+        story = (
+            f"With {scene.context:,} tokens of context and shared {shared}, drafting pays {where(spans)}; "
+            f"by weights alone {where(weights)}"
+        ) + (
+            f", where a wider read is free until batch {digits(at.ridge)}."
+            if weights
+            else f": a round brings {expected:.2f} tokens and costs {1 + scene.gamma * c:.2f} reads or more."
+        )
     here = scene.price().speed(scene.alpha)
     verdict = "slower than the target alone" if here < 1 else "as fast as the target alone" if here == 1 else "faster"
     now = (
@@ -762,15 +832,37 @@ def payoff(scene: Scene, today: float | None = None) -> Panel:
         "Two marks, not one",
         story,
         (now,),
-        "ridge met: batch × (γ+1) = ridge    stops paying: batch = ridge × (E − γ c) ÷ (γ+1)\n"
+        "ridge met: batch × (γ+1) = ridge    by weights, until batch = ridge × (E − γ c) ÷ (γ+1)\n"
+        "with the cache, where t(γ+1) + γ t_drafter = E t(1)\n"
         f"E = 1 + α + … + α^γ = {expected:.3f}    c = {c:.3f}    "
         f"{digits(cost.ridge_rows(scene.accelerator, scene.dtype), 4)} ÷ {scene.rows} = {digits(at.ridge, 4)}"
         + ("" if at.stops is None else f"    × (E − γ c) = {digits(at.stops, 4)}"),
         table,
         drawn,
         f"Speed over plain decoding against batch, from {thin[0]:.2f} times at batch 1 to {thin[-1]:.2f} times at "
-        f"{BATCHES[-1]:,}. Ridge met at batch {digits(at.ridge)}; {stopped}.",
+        f"{BATCHES[-1]:,}. Ridge met at batch {digits(at.ridge)}. By weights alone drafting pays {where(weights)}; "
+        f"with {scene.context:,} tokens of context a reader {where(spans)}.",
     )
+
+
+def _named(
+    scene: Scene, at: Marks, c: float, spans: tuple[tuple[float, float], ...]
+) -> list[tuple[str, str, int, str, float, float]]:
+    """The marks within the figure: what each is called, its symbol, size and ink, its batch and height.
+
+    The ridge's diamond is hollow: where speculation barely pays, the cross of the same curve stands inside it.
+    """
+    if not scene.gamma:
+        return []
+    found = [("ridge met:", "diamond-open", 15, "ink", at.ridge, weights_only(scene, at.ridge, c))]
+    if at.stops is not None:
+        found.append(("by weights, until", "x", 8, "ink", at.stops, weights_only(scene, at.stops, c)))
+    for low, high in spans:
+        found += [
+            ("with the cache, from", "x", 8, "target", low, 1.0),
+            ("with the cache, until", "x", 8, "target", high, 1.0),
+        ]
+    return [mark for mark in found if BATCHES[0] < mark[4] < BATCHES[-1]]
 
 
 def batch_of(batch: float | None) -> str:
@@ -936,7 +1028,7 @@ def decoupled(scene: Scene) -> Panel:
         "alpha needed: the smallest alpha for which the best gamma gives t(8B) or less",
         Table(
             f"Batch {scene.batch:,}, {scene.context:,} tokens of context, {scene.dtype}, modelled",
-            ("model", "a token", "tokens a second", "against the 8B"),
+            ("model", "a token", "tokens a second", "time against the 8B"),
             tuple((name, duration(at), digits(1 / at), times(at / plain_small)) for name, at in names),
         ),
     )

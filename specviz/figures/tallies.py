@@ -87,6 +87,7 @@ EATEN = {
 }
 SUM = "{alone} ms alone would be {ideal} at {tokens} tokens a read; {parts}: {ours}"
 """Where the time went, as a sum that a reader can follow: the parts add up as written."""
+LESS = " (less than alone)"
 PARTS = {
     "drafter": "the drafter’s reads",
     "wider": "reading {rows} places at once",
@@ -331,6 +332,8 @@ def _expectation(rounds: Sequence[Round]) -> tuple[Band | None, str]:
     counts = tally(told)
     if counts.expected_kept is None or counts.expected_kept_variance is None:
         return None, NOT_EXPECTED if counts.judged else ""
+    if not counts.expected_kept_variance:
+        return None, CERTAIN
     expected, width = counts.expected_kept, 2.0 * math.sqrt(counts.expected_kept_variance)
     inside = abs(counts.kept - expected) <= width
     words = EXPECTED.format(kept=counts.kept, expected=f"{expected:.1f}", band=f"{width:.1f}", inside=INSIDE[inside])
@@ -500,7 +503,8 @@ def _in_words(parts: Mapping[Part, float], rounds: Sequence[Round], total: str, 
     told = sorted(parts, key=lambda part: -parts[part])
     written, first, *others = _adding_up(total, ideal, [parts[part] for part in told])
     names = [PARTS[part].format(rows=rows) for part in told]
-    added = (f"{name} {cost}" for name, cost in zip(names[1:], others, strict=True))
+    less = {"−": LESS}
+    added = (f"{name} {cost}{less.get(cost[0], '')}" for name, cost in zip(names[1:], others, strict=True))
     return {"ideal": written, "parts": ", ".join((f"{names[0]} adds {first}", *added))}
 
 

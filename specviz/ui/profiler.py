@@ -326,15 +326,19 @@ def taken(key: str, raw: str) -> Any:
 def arrival() -> str:
     """One sentence about what the address asks of the form and cannot have; the rest is set. Read once."""
     if "profile_arrival" not in st.session_state:
-        asked = {key: st.query_params[key] for key in DEFAULTS if st.query_params.get(key)}
+        for key in (*DEFAULTS, "detail"):
+            if st.query_params.get(key) == "":  # nothing was asked for, and a control would take it for no choice
+                del st.query_params[key]
+        asked = {key: st.query_params[key] for key in DEFAULTS if key in st.query_params}
         heard = {key: taken(key, raw) for key, raw in asked.items()}
         st.session_state.update({key: value for key, value in heard.items() if not isinstance(value, Refused)})
         refused = {key: value for key, value in heard.items() if isinstance(value, Refused)}
+        for key in refused:
+            del st.query_params[key]  # the control would read it again, and some numbers are more than it bears
         called = {key: key.removeprefix("server_") for key in refused}
-        told = sharing.refusal({called[key]: (asked[key], value) for key, value in refused.items()})
-        st.session_state.profile_arrival, st.session_state.profile_refusals = told, tuple(refused)
-    elif refused := st.session_state.pop("profile_refusals", ()):
-        st.session_state.update({key: DEFAULTS[key] for key in refused})
+        st.session_state.profile_arrival = sharing.refusal(
+            {called[key]: (asked[key], value) for key, value in refused.items()}
+        )
     return st.session_state.profile_arrival
 
 
@@ -357,10 +361,6 @@ def form(detail: str, complaint: str) -> None:
     with second[1], st.container(horizontal=True, key="server_measured"):
         _number("server_speed", "speed", step=1.0, format="%.2f")
         _select("server_counted", "counted", names)
-    # A control may have made something of what was refused: 4 of 4.5.
-    if any(st.session_state[key] != DEFAULTS[key] for key in st.session_state.get("profile_refusals", ())):
-        st.rerun()
-    st.session_state.pop("profile_refusals", None)
     server = _server()
     if complaint and st.session_state.setdefault("profile_arrived", server) == server:
         complaining.warning(words.literal(complaint))

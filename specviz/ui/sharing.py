@@ -43,7 +43,9 @@ def arrival(shown: Recording | None) -> Arrival:
     the address, where it would soon be wrong.
     """
     if "arrival" not in st.session_state:
-        asked = {key: st.query_params[key] for key in (*KEYS, MOMENT) if st.query_params.get(key)}
+        asked = {key: st.query_params[key] for key in (*KEYS, MOMENT) if key in st.query_params}
+        for key in [key for key, raw in asked.items() if not raw]:
+            del asked[key], st.query_params[key]  # nothing was asked for, and a control would take it for no choice
         for key, raw in asked.items():
             if key == MOMENT:
                 continue
