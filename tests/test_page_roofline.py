@@ -18,7 +18,7 @@ from tests.decode_page import ROOT
 pytestmark = pytest.mark.usefixtures("no_weights")
 
 PANELS = (
-    "One token of an 8B model on an H100",
+    "A fixed example: one token of an 8B model on an H100",
     "The roof",
     "A block of weights, swept once",
     "The same by the clock",

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -135,7 +136,9 @@ def test_a_mixture_reads_more_when_it_reads_wider() -> None:
     assert trace(panel, "reading").y[4] > 2 * trace(panel, "reading").y[0]
     assert "drafts are not free" in panel.story
     assert "independently" in " ".join(panel.numbers)
-    assert "nearly free again" in roofline.sweep(replace(SCENE, batch=128), mixture=True).story
+    assert "nearly free" in roofline.sweep(replace(SCENE, batch=128, context=1024), mixture=True).story
+    slow = replace(SCENE, batch=128, context=65_536, chip=roofline.typed(1, 100))
+    assert "has more to multiply" in roofline.sweep(slow, mixture=True).story
 
 
 def test_measured_reads_have_an_axis_and_a_badge_of_their_own() -> None:
@@ -176,6 +179,11 @@ def test_the_readers_clock_never_speeds_up_and_the_rooms_does() -> None:
     assert room[6] == 64 / read.seconds
 
 
+def marked(panel: Panel) -> dict[str, float]:
+    """The marks of a figure and the batch of each."""
+    return {one.name: one.x[0] for one in panel.figure.data if one.mode == "markers"}
+
+
 @pytest.mark.parametrize(("alpha", "stops"), [(0.45, 69), (0.61, 102), (0.8, 162)])
 def test_the_two_marks(alpha: float, stops: int) -> None:
     at = roofline.marks(H100, alpha, 4, 0.154)
@@ -183,9 +191,10 @@ def test_the_two_marks(alpha: float, stops: int) -> None:
     assert at.stops is not None
     assert round(at.stops) == stops
     panel = roofline.payoff(replace(SCENE, alpha=alpha))
-    shown = {one.name: one.x[0] for one in panel.figure.data if one.mode == "markers+text"}
-    assert round(shown["ridge met"]) == 59
-    assert round(shown["stops paying"]) == stops
+    shown = marked(panel)
+    assert round(shown["ridge met:"]) == 59
+    assert round(shown["by weights, until"]) == stops
+    assert f"by weights alone until batch {stops}" in panel.story
     (row,) = (row for row in panel.table.rows if "(yours)" in row[0])
     assert round(float(row[2])) == 59
     assert round(float(row[-1])) == stops
@@ -203,10 +212,32 @@ def test_at_its_mark_drafting_is_as_slow_as_the_target_alone() -> None:
 
 def test_a_drafter_that_never_pays_has_no_second_mark() -> None:
     panel = roofline.payoff(replace(SCENE, alpha=0.1))
-    assert "pays at no batch" in panel.story
+    assert "drafting pays at no batch shown; by weights alone at no batch shown" in panel.story
     assert "slower than the target alone" in panel.numbers[0]
-    assert [one.name for one in panel.figure.data if one.mode == "markers+text"] == ["ridge met"]
+    assert list(marked(panel)) == ["ridge met:"]
     assert "nothing is drafted" in roofline.payoff(replace(SCENE, gamma=0)).story
+
+
+def test_the_cache_moves_the_crossing_and_both_are_marked() -> None:
+    scene = replace(SCENE, alpha=0.42, context=1024, count="read")
+    panel = roofline.payoff(scene)
+    ((low, until),) = roofline.paying(scene)
+    shown = marked(panel)
+    assert low == 1
+    assert until < shown["by weights, until"]
+    assert shown["with the cache, until"] == until
+    assert panel.story.startswith(
+        f"With 1,024 tokens of context and shared 0.42, drafting pays until batch {roofline.batch_of(until)}; "
+        "by weights alone until batch"
+    )
+
+
+def test_drafting_may_pay_again_with_more_readers() -> None:
+    """What a verification saves is the cache, once the cache is most of what is read."""
+    scene = replace(SCENE, alpha=0.9, context=65_536, chip=roofline.typed(3.35, 100.0), dtype="bf16")
+    assert roofline.where(roofline.paying(scene)) == "at every batch shown"
+    assert roofline.where(((1, 12.36), (300.4, 1024))) == "until batch 12.4, and again from batch 300 on"
+    assert roofline.where(((3, 40),)) == "from batch 3.0 to 40.0"
 
 
 def test_todays_alpha_is_named_in_the_table() -> None:
@@ -316,6 +347,37 @@ def test_every_setting_gives_finite_figures_and_whole_sentences(scene: Scene, to
         if panel.figure is not None:
             assert finite(json.loads(panel.figure.to_json()))
             assert panel.alt
+
+
+@given(SCENES)
+def test_the_sentence_the_curve_and_the_set_batch_agree(scene: Scene) -> None:
+    """Whether drafting pays at a batch is one answer, wherever the page gives it."""
+    spans = roofline.paying(scene) if scene.gamma else ()
+    for batch in (*roofline.BATCHES, 3, 12, 100, 700):
+        speed = scene.price(batch=batch).speed(scene.alpha)
+        if abs(speed - 1) > 1e-9:
+            assert (speed > 1) == any(low <= batch <= high for low, high in spans), (batch, speed, spans)
+
+
+@settings(max_examples=25)
+@given(SCENES)
+def test_the_labels_of_the_marks_stand_apart(scene: Scene) -> None:
+    panel = roofline.payoff(scene)
+    low, high = panel.figure.layout.yaxis.range
+    top = max(max(one.y) for one in panel.figure.data if one.mode == "lines")
+    rows = sorted(note.ay for note in panel.figure.layout.annotations)
+    assert len(rows) == len(marked(panel))
+    assert all(top < row < high for row in rows)
+    assert all(above - below > 0.06 * (high - low) for below, above in pairwise(rows))
+
+
+@settings(max_examples=50)
+@given(SCENES)
+def test_a_mixtures_sentence_is_that_of_its_bars(scene: Scene) -> None:
+    panel = roofline.sweep(scene, mixture=True)
+    first, last = (max(trace(panel, name).y[index] for name in ("reading", "multiplying")) for index in (0, -1))
+    assert ("nearly free" in panel.story) == (last / first < 1.05)
+    assert ("drafts are not free" in panel.story) == (last / first >= 1.05)
 
 
 @given(st.floats(1e-12, 1e18))
