@@ -326,19 +326,20 @@ def taken(key: str, raw: str) -> Any:
 def arrival() -> str:
     """One sentence about what the address asks of the form and cannot have; the rest is set. Read once."""
     if "profile_arrival" not in st.session_state:
-        for key in (*DEFAULTS, "detail"):
-            if st.query_params.get(key) == "":  # nothing was asked for, and a control would take it for no choice
-                del st.query_params[key]
-        asked = {key: st.query_params[key] for key in DEFAULTS if key in st.query_params}
+        # Of an empty parameter nothing is said, though a control would take it for no choice.
+        empty = [key for key in (*DEFAULTS, "detail") if st.query_params.get(key) == ""]
+        asked = {key: st.query_params[key] for key in DEFAULTS if st.query_params.get(key)}
         heard = {key: taken(key, raw) for key, raw in asked.items()}
         st.session_state.update({key: value for key, value in heard.items() if not isinstance(value, Refused)})
         refused = {key: value for key, value in heard.items() if isinstance(value, Refused)}
-        for key in refused:
-            del st.query_params[key]  # the control would read it again, and some numbers are more than it bears
         called = {key: key.removeprefix("server_") for key in refused}
         st.session_state.profile_arrival = sharing.refusal(
             {called[key]: (asked[key], value) for key, value in refused.items()}
         )
+        for key in (*empty, *refused):
+            del st.query_params[key]
+        if empty or refused:
+            st.rerun()  # a control reads the address as this run found it, and breaks at a number without end
     return st.session_state.profile_arrival
 
 
