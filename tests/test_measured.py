@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specviz.figures import profile as figures
+from specviz.figures import server as servers
 from specviz.figures.sentences import plain
 from specviz.hardware import measured
 from specviz.hardware.measured import Rate, Read, Spread
@@ -108,7 +109,7 @@ def test_without_a_drafter_nothing_is_said_of_c() -> None:
     layout = figures.layout(alone)
     assert [chart.model for chart in layout.charts] == ["target"]
     assert layout.ratios == ()
-    assert plain(layout.verdict) == "Wider reads are not free here: a read of 5 rows costs 2.00 reads of 1."
+    assert plain(layout.verdict).endswith("Wider reads are not free here: a read of 5 rows costs 2.00 reads of 1.")
 
 
 def test_reads_without_bandwidth_have_no_roof_and_no_share() -> None:
@@ -123,6 +124,9 @@ def test_reads_without_bandwidth_have_no_roof_and_no_share() -> None:
 # --- words ------------------------------------------------------------------------------------------------------------
 
 
+PARTLY = "Here: partly. A read uses 53 % of what the memory can move; the rest of the time it waits. "
+
+
 def times(**ratios: float) -> tuple[Read, ...]:
     return tuple(Read(int(w[1:]), steady(1e-4 * t), steady(2e-5)) for w, t in ratios.items())
 
@@ -132,24 +136,26 @@ def times(**ratios: float) -> tuple[Read, ...]:
     [
         (
             times(w1=1, w2=1.05, w3=1.08, w5=1.8),
-            "Memory-bound up to 3 rows. A read of 5 costs 1.80 reads of 1, so gamma 4 needs 2.60 tokens a round to "
-            "pay.",
+            PARTLY
+            + "Wider reads are nearly free up to 3 rows. A read of 5 costs 1.80 reads of 1, so gamma 4 needs 2.60 "
+            "tokens a round to pay.",
         ),
         (
             times(w1=1, w5=1.02, w17=1.04),
-            "Memory-bound as far as it was measured: a read of 17 rows costs 1.04 reads of 1. "
+            PARTLY + "Wider reads are nearly free as far as it was measured: a read of 17 rows costs 1.04 reads of 1. "
             "A read of 5 costs 1.02 reads of 1, so gamma 4 needs 1.82 tokens a round to pay.",
         ),
         (
             times(w1=1, w2=1.9, w5=4.5),
-            "Wider reads are not free here: a read of 2 rows costs 1.90 reads of 1. A read of 5 costs 4.50 reads of 1, "
-            "and with 4 drafts a round costs 5.30 reads: more than the 5 tokens that it can bring, so gamma 4 never "
-            "pays here.",
+            PARTLY
+            + "Wider reads are not free here: a read of 2 rows costs 1.90 reads of 1. A read of 5 costs 4.50 reads "
+            "of 1, and with 4 drafts a round costs 5.30 reads: more than the 5 tokens that it can bring, so gamma 4 "
+            "never pays here.",
         ),
         (
             times(w1=1, w5=1.5),
-            "Wider reads are not free here. A read of 5 costs 1.50 reads of 1, so gamma 4 needs 2.30 tokens a round to "
-            "pay.",
+            PARTLY + "Wider reads are not free here. A read of 5 costs 1.50 reads of 1, so gamma 4 needs 2.30 tokens a "
+            "round to pay.",
         ),
         (
             times(w1=1, w2=1.05, w5=0.44, w17=0.6),
@@ -166,6 +172,66 @@ def times(**ratios: float) -> tuple[Read, ...]:
 )
 def test_the_verdict(reads: tuple[Read, ...], said: str) -> None:
     assert plain(figures.verdict(profile(reads=reads))) == said
+
+
+@pytest.mark.parametrize(
+    ("seconds", "rate", "said"),
+    [
+        (0.53e-4, 4e9, "Here: yes. A read uses 99 % of what the memory can move."),
+        (0.88e-4, 4e9, "Here: partly. A read uses 60 % of what the memory can move; the rest of the time it waits."),
+        (1.76e-4, 4e9, "Here: no. A read uses 30 % of what the memory can move; the rest of the time it waits."),
+        (5e-4, 4e9, "Here: no. A read uses 11 % of what the memory can move; the rest of the time it waits."),
+        (3e-4, 1.2e8, "Here: no, it is arithmetic. A read reaches "),
+        (1e-5, 4e9, "Here: it cannot be said. A read would use 527 % of what the memory can move"),
+    ],
+)
+def test_the_verdict_begins_with_an_answer_to_what_the_page_asks(seconds: float, rate: float, said: str) -> None:
+    reads = (Read(1, steady(seconds)), Read(5, steady(2 * seconds)))
+    assert plain(figures.verdict(profile(reads=reads, matrices=(Rate("own", steady(rate)),)))).startswith(said)
+
+
+@given(st.floats(0.01, 0.999).filter(lambda share: all(abs(share - edge) > 1e-9 for edge in (0.3, 0.6))))
+def test_the_answer_and_the_judgement_of_a_server_draw_the_same_lines(share: float) -> None:
+    seconds = TARGET_BYTES / 1e9 / share
+    reads = (Read(1, steady(seconds)), Read(5, steady(2 * seconds)))
+    one = profile(reads=reads)
+    machine = one.accelerator
+    assert machine is not None
+    judged = servers.judge(servers.Server(one.target, "fp32", machine, 1, 10, 1 / seconds)).verdict
+    begins = {"Memory-bound": "Here: yes.", "Partly memory": "Here: partly.", "Not memory": "Here: no."}
+    begin = next(answer for kind, answer in begins.items() if plain(judged).startswith(kind))
+    assert plain(figures.verdict(one)).startswith(begin)
+
+
+def test_numbers_that_no_machine_has_are_short() -> None:
+    assert [figures.percent(share) for share in (1e-12, 2e-4, 9.99, 9.995, 7e12)] == [
+        "under 0.01 %",
+        "0.020 %",
+        "999 %",
+        "over 999 %",
+        "over 999 %",
+    ]
+    assert [figures.duration(seconds) for seconds in (2e-9, 5e-7, 1e-4, 90.0, 1e6, 1e9)] == [
+        "2.00 ns",
+        "0.500 µs",
+        "0.100 ms",
+        "90.0 s",
+        "11.6 days",
+        "11,600 days",
+    ]
+
+
+@given(st.floats(1e-9, 1e5), st.floats(1e-9, 1e5), st.integers(1, 10**4), st.floats(1e8, 1e15))
+def test_whatever_a_file_holds_the_bars_say_it_in_a_few_signs(
+    target: float, drafter: float, layers: int, bandwidth: float
+) -> None:
+    reads = tuple(
+        Read(width, Spread(target, target, target, 5), Spread(drafter, drafter, drafter, 5)) for width in (1, 5)
+    )
+    copies = (Rate("copy", Spread(bandwidth, bandwidth, bandwidth, 5)),)
+    layout = figures.layout(profile(reads=reads, copies=copies, target=shape("big", layers)))
+    assert all(len(bar.text) <= 12 for bar in (*layout.shares, *layout.ratios))
+    assert max(map(len, plain(layout.verdict).split())) <= 12
 
 
 def test_the_lines_carry_the_arithmetic() -> None:
@@ -270,7 +336,9 @@ def changed(path: str, value: Any) -> str:
         ("versions", []),
         ("target", None),
         ("target.layers", 0),
-        ("target.layers", 10**16),
+        ("target.layers", 10**4 + 1),
+        ("target.layer_params", 2 * 10**13),
+        ("target.head_dim", 10**6),
         ("copies", {}),
         ("copies", [1]),
         ("copies.0.per_second.median", 0),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +81,7 @@ def test_the_page_opens_on_the_recorded_profile() -> None:
     assert [title.value for title in page.test.title] == ["Profile"]
     assert page.data("badges")["badges"][0] == "recorded · a machine, fp32, 2 threads"
     data = page.data("profile")
-    assert plain(data["verdict"]).startswith("Memory-bound up to 3 rows.")
+    assert plain(data["verdict"]).startswith("Here: partly. A read uses 53 % of what the memory")
     assert [chart["model"] for chart in data["charts"]] == ["target", "drafter"]
     assert plain(page.data("judgement")["verdict"]).startswith("Memory-bound, 71 %.")
 
@@ -268,6 +270,36 @@ def test_models_that_cannot_be_loaded_are_told_as_plain_text(monkeypatch: pytest
     page = Page()
     page.test.button(key="measure").click().run()
     assert r"no \*good\* \[here\]" in page.run().said
+
+
+@pytest.mark.parametrize(
+    ("done", "seconds", "told"),
+    [
+        (1, 1.0, "1 of 80 samples"),
+        (10, 4.0, "10 of 80 samples; about 30 seconds left"),
+        (40, 12.0, "40 of 80 samples; about 15 seconds left"),
+        (40, 91.0, "40 of 80 samples; about 2 minutes left"),
+        (79, 20.0, "79 of 80 samples; a few seconds left"),
+        (80, 20.0, "80 of 80 samples"),
+    ],
+)
+def test_the_samples_taken_say_how_long_the_rest_takes(done: int, seconds: float, told: str) -> None:
+    assert profiler.progress(done, 80, seconds) == told
+
+
+def test_waiting_for_the_device_is_no_part_of_the_time_that_samples_take(
+    clockwork: type[Clockwork], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Busy:
+        @contextmanager
+        def turn(self, tell: Callable[[int], None]) -> Iterator[None]:
+            time.sleep(0.3)
+            yield
+
+    monkeypatch.setattr(profiler, "device_pool", Busy)
+    page = Page()
+    page.test.button(key="measure").click().run()
+    assert 0 < page.test.session_state["measuring"].seconds < 0.3
 
 
 # --- files ------------------------------------------------------------------------------------------------------------

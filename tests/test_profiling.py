@@ -192,7 +192,7 @@ def test_the_command_prints_tables_and_a_verdict_and_writes_the_file(
     said = capsys.readouterr()
     assert re.search(r"^  copy 2 MiB +[\d.]+ [kMGT]?B/s", said.out, re.MULTILINE)
     assert re.search(r"^  5 +[\d.,]+ ", said.out, re.MULTILINE)
-    assert said.out.rstrip().splitlines()[-1].startswith(("Memory-bound", "Wider reads", "Too unsteady"))
+    assert said.out.rstrip().splitlines()[-1].startswith(("Here: ", "Too unsteady"))
     assert "Measured" in said.err
     assert measured.load(out.read_text()).widths("target") == (1, 2, 5)
 
@@ -240,6 +240,28 @@ def test_bad_input_exits_2_with_one_line(
     said = capsys.readouterr()
     assert (status, said.out) == (2, "")
     assert named in said.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--context", "0"),
+        ("--context", "9" * 5000),
+        ("--repeats", "0"),
+        ("--repeats", "10001"),
+        ("--widths", "1,0"),
+        ("--widths", "1025"),
+        ("--widths", ",".join(["1"] * 65)),
+    ],
+)
+def test_a_number_out_of_range_is_refused_before_the_models_are_loaded(
+    option: str, value: str, tiny: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("specviz.models.loading.load_pair", lambda *_, **__: pytest.fail("the models were loaded"))
+    with pytest.raises(SystemExit) as end:
+        main(["profile", "--pair", tiny, option, value])
+    assert end.value.code == 2
+    assert f"argument {option}: must be" in capsys.readouterr().err
 
 
 def test_the_figures_of_a_profile_need_no_torch() -> None:

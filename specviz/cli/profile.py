@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 from specviz.cli import files
@@ -14,6 +15,7 @@ from specviz.figures import profile as figures
 from specviz.figures import sentences
 from specviz.figures.table import Table
 from specviz.hardware import measured
+from specviz.hardware.measured import LONGEST_CONTEXT, MOST_REPEATS, MOST_WIDTHS, WIDEST
 from specviz.models import catalogue, loading
 
 TELL_S = 0.5
@@ -27,10 +29,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--pair", default=catalogue.EMBEDDED, metavar="ID", help="a pair of `specviz pairs`")
     parser.add_argument(
-        "--context", type=_whole, default=CONTEXT, metavar="N", help=f"tokens in the caches (default {CONTEXT})"
+        "--context",
+        type=partial(_whole, most=LONGEST_CONTEXT),
+        default=CONTEXT,
+        metavar="N",
+        help=f"tokens in the caches (default {CONTEXT})",
     )
     parser.add_argument(
-        "--repeats", type=_whole, default=REPEATS, metavar="N", help=f"samples of everything (default {REPEATS})"
+        "--repeats",
+        type=partial(_whole, most=MOST_REPEATS),
+        default=REPEATS,
+        metavar="N",
+        help=f"samples of everything (default {REPEATS})",
     )
     parser.add_argument(
         "--widths", type=_widths, default=WIDTHS, metavar="N,N,…", help="rows of the reads (default 1 to 17)"
@@ -93,11 +103,15 @@ def _print(table: Table) -> None:
     print()
 
 
-def _whole(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"must be a whole number from 1, got {text!r}")
+def _whole(text: str, most: int) -> int:
+    """Checked here, for the models take their time to load."""
+    if not text.isdecimal() or len(text) > len(str(most)) or not 1 <= int(text) <= most:
+        raise argparse.ArgumentTypeError(f"must be a whole number in 1..{most:,}, got {text[:40]!r}")
     return int(text)
 
 
 def _widths(text: str) -> tuple[int, ...]:
-    return tuple(_whole(part.strip()) for part in text.split(","))
+    parts = text.split(",")
+    if len(parts) > MOST_WIDTHS:
+        raise argparse.ArgumentTypeError(f"must be at most {MOST_WIDTHS} widths, got {len(parts)}")
+    return tuple(_whole(part.strip(), WIDEST) for part in parts)

@@ -22,13 +22,28 @@ SHARED_WIDTHS = (1, 5, 9, 17)
 """Widths whose share of the bandwidth is drawn."""
 FEWEST = 3
 """Samples of a read of 1 row below which nothing is said of what binds."""
+GOOD, FAIR = 0.6, 0.3
+"""Shares of what the roof allows: from GOOD on it is what binds; below FAIR it hardly matters."""
+CREDIBLE = 1.5
+"""Reads that move more of the copy bandwidth than this do not all come from the memory."""
 UNSTEADY = 1.5
 """Quartiles further apart than this say that something else was at work."""
 NAMES: dict[Model, str] = {"target": "the target", "drafter": "the drafter"}
 
+ANSWERS = {
+    "memory": "[Here: yes.] A read uses {share} of what the memory can move.",
+    "between": "[Here: partly.] A read uses {share} of what the memory can move; the rest of the time it waits.",
+    "idle": "[Here: no.] A read uses {share} of what the memory can move; the rest of the time it waits.",
+    "arithmetic": "[Here: no, it is arithmetic.] A read reaches {rate} of the fastest product, and uses {share} of "
+    "what the memory can move.",
+    "too much": "[Here: it cannot be said.] A read would use {share} of what the memory can move, so part of it "
+    "stayed in a cache, or a number is off.",
+}
+"""What the page asks, is it really memory, answered."""
 TEMPLATES = {
-    "flat": "[Memory-bound as far as it was measured:] a read of {width} rows costs {growth} reads of 1.",
-    "bends": "[Memory-bound up to {flat} rows.]",
+    "flat": "[Wider reads are nearly free as far as it was measured:] a read of {width} rows costs {growth} reads "
+    "of 1.",
+    "bends": "[Wider reads are nearly free up to {flat} rows.]",
     "never flat": "[Wider reads are not free here:] a read of {width} rows costs {growth} reads of 1.",
     "never flat at gamma": "[Wider reads are not free here.]",
     "grows": " A read of {rows} costs {growth} reads of 1",
@@ -130,7 +145,7 @@ def layout(profile: Profile) -> Layout:
 
 
 def verdict(profile: Profile) -> Spans:
-    """What binds, and what gamma 4 (else the widest read that was measured) needs to pay."""
+    """Whether it is memory, and what gamma 4 (else the widest read that was measured) needs to pay."""
     widest = max(profile.widths("target"), default=1)
     flat, all_of_it = measured.flat_until(profile), measured.growth(profile, widest)
     if flat is None or all_of_it is None or widest == 1:
@@ -152,11 +167,28 @@ def verdict(profile: Profile) -> Spans:
         said = fill(TEMPLATES["flat"], width=widest, growth=_times(all_of_it))
     else:
         said = fill(TEMPLATES["bends"], flat=flat)
+    said = _answer(profile) + said
     if price is None:
         return said
     rows = fill(TEMPLATES["grows"], rows=gamma + 1, growth=_times(measured.growth(profile, gamma + 1)))
     pays = "needs" if price < gamma + 1 else "cannot"
     return said + rows + fill(TEMPLATES[pays], gamma=gamma, price=_times(price), most=gamma + 1)
+
+
+def _answer(profile: Profile) -> Spans:
+    """Whether a read of one row waits for the memory; nothing before bandwidth and rate are known."""
+    share, roof = measured.bandwidth_share(profile, "target", 1), measured.roof(profile, "target", 1)
+    one = profile.seconds("target", 1)
+    if share is None or roof is None or one is None:
+        return ()
+    reached = roof.seconds / one.median
+    if reached > CREDIBLE:
+        kind = "too much"
+    elif roof.bound == "compute":
+        kind = "arithmetic" if reached >= GOOD else "between" if share.median >= FAIR else "idle"
+    else:
+        kind = "memory" if reached >= GOOD else "between" if reached >= FAIR else "idle"
+    return (*fill(ANSWERS[kind], share=percent(share.median), rate=percent(reached)), (" ", ""))
 
 
 def lines(profile: Profile) -> tuple[str, ...]:
@@ -334,7 +366,9 @@ def csv(profile: Profile) -> str:
 
 
 def percent(share: float) -> str:
-    """ "74 %"; small ones with a digit more, so that none looks like nothing."""
+    """ "74 %"; small ones with a digit more, so that none looks like nothing; in words what no machine can mean."""
+    if share >= 9.995 or 0 < share < 1e-4:
+        return "over 999 %" if share > 1 else "under 0.01 %"
     return f"{100 * share:.0f} %" if share >= 0.1 or share == 0 else f"{significant(100 * share, 2)} %"
 
 
@@ -348,14 +382,16 @@ def significant(value: float, digits: int = 3) -> str:
 
 def amount(value: float, unit: str) -> str:
     """ "16.1 GB", "3.35 TB/s", "989 TFLOP/s"."""
-    prefixes = (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3))
+    prefixes = (("E", 1e18), ("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3))
     prefix, size = next(((name, size) for name, size in prefixes if value >= size), ("", 1.0))
     return f"{significant(value / size)} {prefix}{unit}"
 
 
 def duration(seconds: float) -> str:
-    """ "83.6 ms", "1.67 s"."""
-    return f"{significant(seconds)} s" if seconds >= 1 else f"{_ms(seconds)} ms"
+    """ "83.6 ms", "1.67 s", "12.0 days"."""
+    units = (("days", 86_400.0, 864_000.0), ("s", 1.0, 1.0), ("ms", 1e-3, 1e-5), ("µs", 1e-6, 1e-8))
+    unit, size = next(((unit, size) for unit, size, least in units if seconds >= least), ("ns", 1e-9))
+    return f"{significant(seconds / size)} {unit}"
 
 
 def _ms(seconds: float) -> str:
@@ -363,11 +399,18 @@ def _ms(seconds: float) -> str:
 
 
 def _times(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f}" if value < 10 else f"{value:.1f}"
+    if value is None:
+        return "–"
+    return f"{value:.2f}" if 0.005 <= value < 10 else f"{value:.1f}" if 10 <= value < 999.5 else _beyond(value, 0.01)
 
 
 def _ratio(value: float) -> str:
-    return significant(value)
+    return significant(value) if 1e-4 <= value < 999.5 else _beyond(value, 1e-4)
+
+
+def _beyond(value: float, least: float) -> str:
+    """A ratio that no two models have, in a form that is never long."""
+    return "over 999" if value > 1 else f"under {least:g}"
 
 
 def _rows(width: int) -> str:
@@ -375,7 +418,9 @@ def _rows(width: int) -> str:
 
 
 def _between(spread: Spread) -> str:
-    return f"{_ms(spread.low)} to {duration(spread.high)}"
+    low, high = duration(spread.low), duration(spread.high)
+    unit = high.partition(" ")[2]
+    return f"{low.removesuffix(f' {unit}')} to {high}"
 
 
 def _between_rates(spread: Spread, unit: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from specviz.figures.profile import amount, duration, percent, significant
+from specviz.figures.profile import FAIR, GOOD, amount, duration, percent, significant
 from specviz.figures.sentences import Spans, fill
 from specviz.figures.table import Table
 from specviz.hardware import cost
@@ -16,8 +16,6 @@ from specviz.hardware.accelerators import Accelerator, Dtype
 from specviz.hardware.cost import PassCost
 from specviz.hardware.shapes import ModelShape
 
-GOOD, FAIR = 0.6, 0.3
-"""Shares of what the roof allows: from GOOD on it is what binds; below FAIR it hardly matters."""
 TOO_MUCH = 1.0
 
 TEMPLATES = {

@@ -21,7 +21,22 @@ from specviz.hardware.shapes import ModelShape
 SCHEMA_VERSION = 1
 KIND = "profile"
 MOST_WIDTHS, MOST_RATES, MOST_TEXT = 64, 16, 200
-WIDEST, LONGEST_CONTEXT, MOST_REPEATS, LARGEST_SIZE = 1024, 1_000_000, 10_000, 10**15
+WIDEST, LONGEST_CONTEXT, MOST_REPEATS = 1024, 1_000_000, 10_000
+MOST_PARAMS = 10**14
+LARGEST = {
+    "layers": 10_000,
+    "windowed_layers": 10_000,
+    "hidden": 10**6,
+    "heads": 10**5,
+    "kv_heads": 10**5,
+    "head_dim": 10**5,
+    "head_rows": 10**8,
+    "input_rows": 10**8,
+    "window": 10**9,
+    "experts": 10**5,
+    "experts_per_token": 10**5,
+}
+"""Sizes far beyond any model's; those that are not here count parameters."""
 SECONDS = (1e-9, 1e5)
 FLAT = 1.1
 """A read counts as no dearer than a read of one row up to this ratio."""
@@ -372,5 +387,8 @@ def _shape(record: dict[str, Any]) -> ModelShape:
         elif one.name == "tied":
             values[one.name] = record.get("tied") is True
         elif one.name != "window" or record.get("window") is not None:
-            values[one.name] = _whole(record, one.name, 0, LARGEST_SIZE)
-    return ModelShape(**values)
+            values[one.name] = _whole(record, one.name, 0, LARGEST.get(one.name, MOST_PARAMS))
+    shape = ModelShape(**values)
+    if shape.params > MOST_PARAMS:
+        raise ValueError(f"a model of a file may have {MOST_PARAMS:,} parameters, got {shape.params:,}")
+    return shape

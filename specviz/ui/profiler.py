@@ -8,6 +8,7 @@ visitor does, comes through between two samples, and samples that were taken sta
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -38,6 +39,8 @@ RECORDED_HERE, MEASURED_HERE, FILE = "recorded", "here", "file"
 CONTEXTS = (64, 256, 1024)
 MAX_BYTES = 1_000_000
 PAINT_S, POLL_S = 0.1, 0.2
+TELLING = 1 / 8
+"""The part of the samples after which they say how long the rest takes: by then each kind was taken."""
 THIS = "this-machine"
 MAX_DEVICES, MAX_BATCH, MAX_CONTEXT, MAX_SPEED = 64, 4096, 1_000_000, 1e7
 RANGES: dict[str, tuple[Any, Any]] = {
@@ -68,6 +71,8 @@ class Measuring:
     wanted: bool = False
     profiler: Profiler | None = None
     message: str = ""
+    seconds: float = 0.0
+    """That the samples took so far, without waiting for others."""
 
 
 def state() -> Measuring:
@@ -218,7 +223,7 @@ def buttons() -> tuple[str, Any]:
 
 def _start() -> None:
     now = state()
-    now.wanted, now.profiler, now.message = True, None, ""
+    now.wanted, now.profiler, now.message, now.seconds = True, None, "", 0.0
 
 
 def _cancel() -> None:
@@ -266,13 +271,27 @@ def measure(slot: Any) -> None:
 
 
 def _sample(profiler: Profiler, bar: Any) -> None:
-    painted = 0.0
-    while not profiler.finished and state().profiler is profiler:
+    now, painted = state(), 0.0
+    while not profiler.finished and now.profiler is profiler:
+        started = time.monotonic()
         profiler.step()
+        now.seconds += time.monotonic() - started
         if time.monotonic() - painted > PAINT_S or profiler.finished:
-            told = words.PROFILE["progress"].format(done=profiler.done, total=profiler.total)
+            told = progress(profiler.done, profiler.total, now.seconds)
             bar.progress(profiler.done / profiler.total, told)  # a script that was overtaken ends here
             painted = time.monotonic()
+
+
+def progress(done: int, total: int, seconds: float) -> str:
+    """How many samples were taken and, once they can tell, how long the rest will take."""
+    told: str = words.PROFILE["progress"].format(done=done, total=total)
+    if not TELLING * total <= done < total:
+        return told
+    left = seconds / done * (total - done)
+    if left < 5:
+        return str(words.PROFILE["left.soon"].format(progress=told))
+    unit, count = ("minutes", math.ceil(left / 60)) if left > 90 else ("seconds", 5 * math.ceil(left / 5))
+    return str(words.PROFILE["left"].format(progress=told, time=words.PROFILE[unit].format(count=count)))
 
 
 def _pair(bar: Any) -> Any:

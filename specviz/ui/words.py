@@ -161,9 +161,13 @@ PROFILE: dict[str, Any] = {
     "again": "Measure again",
     "cancel": "Cancel",
     "context": "tokens in the caches",
-    "alone": "Half a minute or so. It takes the device for itself: whoever decodes meanwhile waits until it is over, "
+    "alone": "Measuring takes the device for itself: whoever decodes meanwhile waits until it is over, "
     "because a time taken while others decode is no measurement. Close other programs too.",
     "progress": "{done} of {total} samples",
+    "left": "{progress}; about {time} left",
+    "left.soon": "{progress}; a few seconds left",
+    "seconds": "{count} seconds",
+    "minutes": "{count} minutes",
     "waiting": "Waiting for the device: {before} before you.",
     "cancelled": "Cancelled. What was measured up to then is shown.",
     "cancelled.nothing": "Cancelled before anything was measured: a sample counts after one turn that warms up.",

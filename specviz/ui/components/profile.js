@@ -20,7 +20,7 @@ const paintChart = (svg, chart, words) => {
   const path = (places) => places.map(([rows, ms], index) => `${index ? "L" : "M"}${x(rows).toFixed(1)} ${y(ms).toFixed(1)}`).join("");
   const nodes = chart.ticks.flatMap((tick) => [
     draw("line", { class: "grid", x1: LEFT, x2: width - RIGHT, y1: y(tick), y2: y(tick) }),
-    draw("text", { x: LEFT - 8, y: y(tick) + 4, "text-anchor": "end" }, tick.toLocaleString("en")),
+    draw("text", { x: LEFT - 8, y: y(tick) + 4, "text-anchor": "end" }, tick.toLocaleString("en", tick < 1e5 ? { maximumSignificantDigits: 3 } : { notation: "compact" })),
   ]);
   const room = Math.ceil(chart.points.length / ((width - LEFT) / 26));
   chart.points.forEach((point, index) => {
