@@ -172,7 +172,8 @@ def test_todays_alpha_is_that_of_the_run() -> None:
         ("dtype", "<b>fp3</b>", "<b>fp3</b>"),
         ("accelerator", "abacus", "accelerator abacus"),
         ("mixture", "perhaps", "mixture perhaps"),
-        ("terabytes_s", "fast", "terabytes s fast"),
+        ("terabytes_s", "fast", "its bandwidth, TB/s fast; it goes from 0.001 to 500"),
+        ("terabytes_s", "900", "its bandwidth, TB/s 900; it goes from 0.001 to 500"),
     ],
 )
 def test_what_a_link_cannot_have_is_said(key: str, raw: str, said: str) -> None:
@@ -180,6 +181,24 @@ def test_what_a_link_cannot_have_is_said(key: str, raw: str, said: str) -> None:
     (warning,) = page.test.warning
     assert words.literal(said) in warning.value
     assert tuple(title.value for title in page.test.subheader) == PANELS
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["dtype", "detail", "batch", "context", "drafts", "alpha", "accelerator", "priced", "own_chip", "terabytes_s"],
+)
+def test_an_empty_parameter_is_an_absent_one(key: str) -> None:
+    page = Roofline(**{key: ""})
+    assert not page.test.warning
+    assert page.texts == Roofline().texts
+
+
+@pytest.mark.parametrize(("key", "raw"), [("dtype", "fp3"), ("detail", "Poem"), ("terabytes_s", "900")])
+def test_what_was_refused_leaves_the_address(key: str, raw: str) -> None:
+    page = Roofline(own_chip="true", **{key: raw})
+    assert raw not in page.test.query_params.get(key, [])
+    assert "terabytes s" not in page.test.warning[0].value
+    assert page.texts == Roofline(own_chip="true").texts
 
 
 def test_a_link_that_can_be_had_is_taken_in_silence() -> None:

@@ -232,10 +232,11 @@ def test_the_cache_moves_the_crossing_and_both_are_marked() -> None:
     )
 
 
-def test_drafting_may_pay_again_with_more_readers() -> None:
-    """What a verification saves is the cache, once the cache is most of what is read."""
-    scene = replace(SCENE, alpha=0.9, context=65_536, chip=roofline.typed(3.35, 100.0), dtype="bf16")
-    assert roofline.where(roofline.paying(scene)) == "at every batch shown"
+def test_drafting_may_begin_to_pay_with_more_readers() -> None:
+    """A verification reads the cache once, and a small target's cache soon is most of what it reads."""
+    pair = PRICED_PAIRS["smollm2-135m+embedded-drafter"]
+    scene = Scene(ACCELERATORS["b200"], pair, context=512, gamma=16, alpha=0.57)
+    assert roofline.where(roofline.paying(scene)) == "from batch 7.8 to 69.7"
     assert roofline.where(((1, 12.36), (300.4, 1024))) == "until batch 12.4, and again from batch 300 on"
     assert roofline.where(((3, 40),)) == "from batch 3.0 to 40.0"
 

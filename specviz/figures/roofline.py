@@ -44,6 +44,8 @@ SGLANG_TOKENS_S = 158.34
 """Llama-3.1-8B on an H100 without drafts, MT-bench: docs.sglang.ai, speculative decoding."""
 CUSTOM_TB_S = (0.001, 500.0)
 CUSTOM_TFLOP_S = (0.01, 1e6)
+CUSTOM = {"terabytes_s": CUSTOM_TB_S, "teraflops": CUSTOM_TFLOP_S}
+"""What a chip of one's own may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -760,7 +762,7 @@ def payoff(scene: Scene, today: float | None = None) -> Panel:
             x=[batch],
             y=[height],
             mode="markers",
-            marker={"symbol": symbol, "size": size, "color": colour(ink), "line": {"color": colour(ink), "width": 2}},
+            marker={"symbol": symbol, "size": size, "color": colour(ink)},
             name=name,
             showlegend=False,
             hovertemplate=f"{name} {batch_of(batch)}<extra></extra>",
@@ -780,7 +782,6 @@ def payoff(scene: Scene, today: float | None = None) -> Panel:
             arrowcolor=colour("muted"),
             bgcolor=colour("paper"),
             borderpad=1,
-            standoff=size / 2,
         )
     expected = theory.expected_tokens(scene.alpha, scene.gamma)
     alphas = sorted({scene.alpha, *EXAMPLE_ALPHAS, *([] if today is None else [round(today, 4)])})
@@ -850,17 +851,18 @@ def _named(
 ) -> list[tuple[str, str, int, str, float, float]]:
     """The marks within the figure: what each is called, its symbol, size and ink, its batch and height.
 
-    The ridge's diamond is hollow: where speculation barely pays, the cross of the same curve stands inside it.
+    The arrows' tips are the points: the ridge's comes from above and the others' from below, for the two lie close
+    together where speculation barely pays.
     """
     if not scene.gamma:
         return []
-    found = [("ridge met:", "diamond-open", 15, "ink", at.ridge, weights_only(scene, at.ridge, c))]
+    found = [("ridge met:", "arrow-down", 13, "ink", at.ridge, weights_only(scene, at.ridge, c))]
     if at.stops is not None:
-        found.append(("by weights, until", "x", 8, "ink", at.stops, weights_only(scene, at.stops, c)))
+        found.append(("by weights, until", "arrow-up", 13, "ink", at.stops, weights_only(scene, at.stops, c)))
     for low, high in spans:
         found += [
-            ("with the cache, from", "x", 8, "target", low, 1.0),
-            ("with the cache, until", "x", 8, "target", high, 1.0),
+            ("with the cache, from", "arrow-up", 13, "target", low, 1.0),
+            ("with the cache, until", "arrow-up", 13, "target", high, 1.0),
         ]
     return [mark for mark in found if BATCHES[0] < mark[4] < BATCHES[-1]]
 

@@ -26,7 +26,7 @@ UNKNOWN_ALPHA = 0.5
 def heading() -> None:
     """The page's heading, what its link could not have, and how much is shown."""
     if "roofline_refused" not in st.session_state:  # before any control is drawn: it puts its default in the address
-        st.session_state.roofline_refused = sharing.refusal(_refused())
+        _arrival()
     timed = _timed()
     origins = [words.ROOFLINE["modelled"], *([] if timed is None else [timed.badge])]
     with frame.heading("Roofline", words.ROOFLINE["lead"], lambda: frame.badges(origins)):
@@ -36,12 +36,32 @@ def heading() -> None:
     frame.detail()
 
 
+def _arrival() -> None:
+    """Keep what is to be said of an address that asks for what no control takes. That leaves the address, and so do
+    empty values; the page starts anew, for controls are seeded from the address that a run began with."""
+    refused = _refused()
+    st.session_state.roofline_refused = sharing.refusal({_called(key): asked for key, asked in refused.items()})
+    known = (*controls.PRICE, "detail", *CHOICES, *SWITCHES, "drafts", "alpha", *CHIP)
+    gone = [key for key, raw in st.query_params.items() if key in refused or (key in known and not raw)]
+    for key in gone:
+        del st.query_params[key]
+    if gone:
+        st.rerun()
+
+
+def _called(key: str) -> str:
+    """What a parameter is called: its control's label where the parameter is no word."""
+    return words.ROOFLINE[key] if key in CHIP else key.replace("_", " ")
+
+
 def _refused() -> dict[str, tuple[str, Refused]]:
-    """What the address asks for and no control takes."""
+    """What the address asks for and no control takes; what is empty asks for nothing."""
     refused = {}
     shown = recordings.first()
     for key, raw in st.query_params.items():
         value: Any = None
+        if not raw:
+            continue
         if key in (*controls.PRICE, "detail"):
             value = controls.taken(key, raw, shown)
         elif key in CHOICES and raw not in map(str, CHOICES[key]):
@@ -52,9 +72,9 @@ def _refused() -> dict[str, tuple[str, Refused]]:
             allowed, default = (roofline.GAMMAS, DEFAULTS["drafts"]) if key == "drafts" else ((0.0, 1.0), usual_alpha())
             value = controls.number(raw, allowed, default)
         elif key in CHIP:
-            value = controls.number(raw, (-1e300, 1e300), CHIP[key])
+            value = controls.number(raw, roofline.CUSTOM[key], CHIP[key])
         if isinstance(value, Refused):
-            refused[key.replace("_", " ")] = raw, value
+            refused[key] = raw, value
     return refused
 
 
@@ -81,7 +101,7 @@ def sidebar() -> Scene:
     return Scene(
         chip=chip or ACCELERATORS[said["accelerator"]],
         pair=PRICED_PAIRS[said["priced"]],
-        dtype=dtype,
+        dtype=dtype or DEFAULTS["dtype"],
         batch=batch,
         context=context,
         gamma=gamma,
@@ -174,7 +194,7 @@ def _row(*drawn: tuple[str, Callable[[], Panel]]) -> None:
 
 
 def _panel(key: str, made: Callable[[], Panel]) -> None:
-    detail = words.DETAILS.index(st.session_state.get("detail", words.DETAILS[1]))
+    detail = words.DETAILS.index(st.session_state.get("detail") or words.DETAILS[1])
     top, control = st.container(), st.container()
     with control:  # what the panel shows may depend on it
         panel = made()
