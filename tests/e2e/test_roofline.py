@@ -152,3 +152,10 @@ def test_what_a_link_set_on_one_page_stands_on_the_next(visit: Visit, server: Se
     page.get_by_role("link", name="Roofline").click()
     expect(drawn(page, "roof")).to_contain_text("the target verifies 10 rows")
     expect(page.locator(".st-key-card_two_by_two")).to_contain_text("MI300X")
+
+
+def test_an_empty_value_in_the_address_leaves_the_usual_one_chosen(visit: Visit, server: Server) -> None:
+    page = visit(f"{server.url}/Roofline?dtype=&detail=")
+    drawn(page, "roof")
+    expect(page.get_by_role("radio", name="Numbers")).to_have_attribute("aria-checked", "true")
+    expect(page.locator(".st-key-dtype [aria-checked=true]")).to_have_text("bf16")
