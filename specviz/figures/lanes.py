@@ -50,11 +50,12 @@ SAYS = {
 }
 SAYS_MIXED = "what the rules expect says"
 
+WOULD = {"pays": "pay", "loses": "not pay", "even": "be a draw"}
 VERDICTS = {
     "pays": "[Pays], because {expected} > {price}.",
     "loses": "[Does not pay], because {expected} < {price}: {eaten} ate it.",
     "even": "[A draw]: {expected} tokens for {price} reads.",
-    "few": " Fewer than {enough} drafts were judged: too few to say.",
+    "few": "[Too few to say]: fewer than {enough} drafts were judged. By these it would {would}.",
     "near": " It is nearly a draw.",
     "try": " Try gamma {gamma}: {speed}× expected.",
     "none": " No gamma pays at this price: drafts stay too seldom.",
@@ -381,7 +382,7 @@ def _verdict(
     fields = {"price": price, "brought": brought, "expected": expected, "eaten": EATEN[_eater(summary)]}
     said = fill(VERDICTS[f"{which}.story" if story else which if known else f"{which}.here"], **fields)
     if tally(rounds).judged < ENOUGH:
-        return said + fill(VERDICTS["few"], enough=ENOUGH)
+        return fill(VERDICTS["few"], enough=ENOUGH, would=WOULD[which])
     if not known:
         return said
     if not story and summary.near_draw and which != "even":
