@@ -109,7 +109,8 @@ def draw(run: Run, texts: Texts, *, on_turned: Callable[[], None]) -> None:
         "next": words.CARD["next"] if now.card + 1 < len(CARDS) else "",
         "close": words.CARD["close"],
     }
-    components.card(shown, on_turned=on_turned)
+    with st.container(key="card_tour"):  # by this name the layout for a projector knows it
+        components.card(shown, on_turned=on_turned)
 
 
 def _names(run: Run, texts: Texts) -> dict[str, object]:

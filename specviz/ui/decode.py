@@ -39,9 +39,11 @@ def heading(run: Run) -> None:
 
 def _badges(run: Run, pair_id: str, before: str) -> None:
     status = loader().status(pair_id)
-    header = run.trace.header
     *before_live, origin = session.origin(run)
-    machine = [visible(part) for part in ((header.device or "").upper()[:40], _short(header.dtype)[:40]) if part]
+    # What goes on here runs on this machine, wherever its beginning was recorded.
+    pair = loader().pair(pair_id) if run.recording is None else None
+    at = pair if pair is not None else run.trace.header
+    machine = [visible(part) for part in ((at.device or "").upper()[:40], _short(at.dtype)[:40]) if part]
     frame.badges([*before_live, " · ".join([origin, *machine]), _standing(status)])
     if status.state != before and (status.state in ("ready", "failed") or session.state().goal is not None):
         st.rerun()

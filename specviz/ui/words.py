@@ -66,6 +66,7 @@ PLACE: dict[str, Any] = {
     "table": "as a table",
 }
 EXACT = {
+    "badge": "simulated",
     "deal": "deal 100,000 times",
     "others": "others",
     "table": "as a table",

@@ -72,7 +72,8 @@ export default function ({ data: [data], parentElement, setTriggerValue }) {
   const button = find(".deal button");
   button.textContent = data.words.deal;
   button.onclick = () => setTriggerValue("dealt", true);
-  find(".deal p").replaceChildren(...spans(data.dealt));
+  const badge = data.dealt.length ? [make("span", "badge", data.words.badge), " "] : [];
+  find(".deal p").replaceChildren(...badge, ...spans(data.dealt));
   find(".why").replaceChildren(...data.why.map((sentence) => make("p", "", ...spans(sentence))));
   find(".formula").hidden = data.detail !== "Formulas" || !data.formula;
   find(".formula").textContent = data.formula ?? "";
