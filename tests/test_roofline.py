@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specviz.figures import charts, roofline
+from specviz.figures import charts, numbers, roofline
 from specviz.figures.roofline import BIG, H100, SMALL, Panel, Scene
 from specviz.hardware import cost
 from specviz.hardware.accelerators import ACCELERATORS, DTYPES
@@ -288,7 +288,7 @@ def test_losses_are_shown_in_the_two_by_two() -> None:
 def test_the_big_model_is_priced_on_two_chips() -> None:
     panel = roofline.decoupled(replace(SCENE, alpha=0.8))
     plain = cost.pass_cost(BIG.target, H100.times(2), count="stored").seconds
-    assert cells(panel, "a token")[1] == roofline.duration(plain)
+    assert cells(panel, "a token")[1] == numbers.duration(plain)
     assert "2 × H100 SXM" in panel.table.rows[2][0]
     needed = roofline.alpha_needed(replace(SCENE, pair=BIG), SCENE.price().plain_s)
     assert needed is not None
@@ -383,7 +383,7 @@ def test_a_mixtures_sentence_is_that_of_its_bars(scene: Scene) -> None:
 
 @given(st.floats(1e-12, 1e18))
 def test_numbers_keep_their_digits(value: float) -> None:
-    written = roofline.digits(value)
+    written = numbers.significant(value)
     assert float(written.replace(",", "")) == pytest.approx(value, rel=6e-3)
     assert "e" not in written
 

@@ -85,3 +85,34 @@ def part(chance: float, beside: float | None = None) -> str:
 def fraction(part: float, whole: float) -> str:
     """ "15/20"."""
     return f"{part:,}/{whole:,}"
+
+
+# --- quantities -------------------------------------------------------------------------------------------------------
+
+PREFIXES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """A number with so many significant digits, never in powers of ten, thousands marked."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    places = digits - 1 - math.floor(math.log10(abs(value)))
+    return f"{round(value, places):,.{max(places, 0)}f}"
+
+
+def amount(value: float, unit: str, digits: int = 3) -> str:
+    """ "16.1 GB", "3.35 TB/s", "989 TFLOP/s"."""
+    size, prefix = next(((size, prefix) for size, prefix in PREFIXES if value >= size), (1.0, ""))
+    return f"{significant(value / size, digits)} {prefix}{unit}"
+
+
+def duration(seconds: float, digits: int = 3) -> str:
+    """ "83.6 ms", "1.67 s", "12.0 days"."""
+    units = (("days", 86_400.0, 864_000.0), ("s", 1.0, 1.0), ("ms", 1e-3, 1e-5), ("µs", 1e-6, 1e-8))
+    unit, size = next(((unit, size) for unit, size, least in units if seconds >= least), ("ns", 1e-9))
+    return f"{significant(seconds / size, digits)} {unit}"
+
+
+def rows(count: int) -> str:
+    """ "1 row", "5 rows"."""
+    return "1 row" if count == 1 else f"{count:,} rows"

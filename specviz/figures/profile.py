@@ -11,6 +11,7 @@ import io
 import math
 from dataclasses import dataclass
 
+from specviz.figures.numbers import amount, duration, rows, significant
 from specviz.figures.sentences import Spans, fill
 from specviz.figures.table import Table
 from specviz.figures.text import visible
@@ -244,7 +245,7 @@ def _chart(profile: Profile, model: Model) -> Chart:
     for width in profile.widths(model):
         spread, allowed = profile.seconds(model, width), measured.roof(profile, model, width)
         if spread is not None:
-            label = f"{_rows(width)}: {duration(spread.median)} (half of {spread.count}: {_between(spread)})"
+            label = f"{rows(width)}: {duration(spread.median)} (half of {spread.count}: {_between(spread)})"
             points.append(Point(width, 1e3 * spread.median, 1e3 * spread.low, 1e3 * spread.high, label))
         if allowed is not None:
             roof.append(Allowed(width, 1e3 * allowed.seconds, 1e3 * allowed.best, 1e3 * allowed.worst))
@@ -252,8 +253,8 @@ def _chart(profile: Profile, model: Model) -> Chart:
     top = max(*(point.high for point in points), *(one.worst for one in roof), 0.0)
     first, last = points[0], points[-1]
     alt = (
-        f"Time of a read of {NAMES[model]} against its width: {duration(first.median / 1e3)} for {_rows(first.width)}, "
-        f"{duration(last.median / 1e3)} for {_rows(last.width)}, medians."
+        f"Time of a read of {NAMES[model]} against its width: {duration(first.median / 1e3)} for {rows(first.width)}, "
+        f"{duration(last.median / 1e3)} for {rows(last.width)}, medians."
     )
     title = f"A read of {NAMES[model]}, milliseconds"
     return Chart(model, title, tuple(points), tuple(roof), _ticks(top), binds, alt)
@@ -265,7 +266,7 @@ def _shares(profile: Profile) -> tuple[Bar, ...]:
     for model, width in [*wanted, ("drafter", 1)]:
         share = measured.bandwidth_share(profile, model, width)
         if share is not None:
-            name = f"{NAMES[model]}, {_rows(width)}"
+            name = f"{NAMES[model]}, {rows(width)}"
             badge = "modelled / measured"
             bars.append(Bar(name, badge, share.median, share.low, share.high, percent(share.median), model))
     return tuple(bars)
@@ -372,28 +373,6 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %" if share >= 0.1 or share == 0 else f"{significant(100 * share, 2)} %"
 
 
-def significant(value: float, digits: int = 3) -> str:
-    """A number with so many significant digits, never in powers of ten, thousands marked."""
-    if value == 0 or not math.isfinite(value):
-        return f"{value:g}"
-    places = digits - 1 - math.floor(math.log10(abs(value)))
-    return f"{round(value, places):,.{max(places, 0)}f}"
-
-
-def amount(value: float, unit: str) -> str:
-    """ "16.1 GB", "3.35 TB/s", "989 TFLOP/s"."""
-    prefixes = (("E", 1e18), ("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3))
-    prefix, size = next(((name, size) for name, size in prefixes if value >= size), ("", 1.0))
-    return f"{significant(value / size)} {prefix}{unit}"
-
-
-def duration(seconds: float) -> str:
-    """ "83.6 ms", "1.67 s", "12.0 days"."""
-    units = (("days", 86_400.0, 864_000.0), ("s", 1.0, 1.0), ("ms", 1e-3, 1e-5), ("µs", 1e-6, 1e-8))
-    unit, size = next(((unit, size) for unit, size, least in units if seconds >= least), ("ns", 1e-9))
-    return f"{significant(seconds / size)} {unit}"
-
-
 def _ms(seconds: float) -> str:
     return significant(1e3 * seconds)
 
@@ -411,10 +390,6 @@ def _ratio(value: float) -> str:
 def _beyond(value: float, least: float) -> str:
     """A ratio that no two models have, in a form that is never long."""
     return "over 999" if value > 1 else f"under {least:g}"
-
-
-def _rows(width: int) -> str:
-    return f"{width} row{'s' * (width > 1)}"
 
 
 def _between(spread: Spread) -> str:

@@ -17,7 +17,7 @@ import plotly.graph_objects as go
 
 from specviz import theory
 from specviz.figures.charts import CLEAR, colour, escaped, figure, logarithmic
-from specviz.figures.numbers import probability
+from specviz.figures.numbers import amount, duration, probability, rows, significant
 from specviz.figures.table import Table
 from specviz.hardware import cost
 from specviz.hardware.accelerators import ACCELERATORS, Accelerator, Dtype, custom
@@ -126,42 +126,23 @@ class Panel:
 
 # --- numbers ----------------------------------------------------------------------------------------------------------
 
-PREFIXES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
-
-
-def digits(value: float, significant: int = 3) -> str:
-    """A number with this many significant digits, never with an exponent."""
-    if value == 0:
-        return "0"
-    places = significant - 1 - math.floor(math.log10(abs(value)))
-    return f"{round(value, places):,.{max(0, places)}f}"
-
-
-def amount(value: float, unit: str, significant: int = 3) -> str:
-    """ "15.0 GB", "989 TFLOP/s"."""
-    scale, prefix = next(((scale, prefix) for scale, prefix in PREFIXES if value >= scale), (1.0, ""))
-    return f"{digits(value / scale, significant)} {prefix}{unit}"
-
-
-def duration(seconds: float, significant: int = 3) -> str:
-    """ "4.48 ms"; microseconds below a tenth of one, seconds from a thousand on."""
-    scale, unit = (1e6, "µs") if seconds < 1e-4 else (1e3, "ms") if seconds < 1 else (1.0, "s")
-    return f"{digits(scale * seconds, significant)} {unit}"
-
 
 def times(factor: float) -> str:
     """ "1.45×": as many digits as it takes to tell it from 1."""
     places = 2
     while places < 6 and factor != 1 and float(f"{factor:.{places}f}") == 1:
         places += 1
-    return f"{digits(factor) if factor >= 10 else f'{factor:.{places}f}'}×"
+    return f"{significant(factor) if factor >= 10 else f'{factor:.{places}f}'}×"
 
 
 def decades(low: float, high: float, unit: str = "") -> dict[str, Any]:
     """Ticks of a logarithmic axis, a power of ten each, every other one where they are many."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     values = [10.0**power for power in powers][:: 1 if len(powers) < 9 else 2]
-    return {"tickvals": values, "ticktext": [amount(value, unit, 1) if unit else digits(value, 1) for value in values]}
+    return {
+        "tickvals": values,
+        "ticktext": [amount(value, unit, 1) if unit else significant(value, 1) for value in values],
+    }
 
 
 def by_batch() -> dict[str, Any]:
@@ -173,11 +154,6 @@ def by_batch() -> dict[str, Any]:
         "ticktext": [f"{batch:,}" for batch in BATCHES[::2]],
         "range": [-0.05, math.log10(BATCHES[-1]) + 0.05],
     }
-
-
-def rows_of(count: int) -> str:
-    """ "1 row", "5 rows"."""
-    return "1 row" if count == 1 else f"{count:,} rows"
 
 
 # --- the classic example ----------------------------------------------------------------------------------------------
@@ -192,8 +168,9 @@ def classic(chip: Accelerator = H100) -> Panel:
         (f"{target.name}, as read", cost.weight_bytes(target, count="read")),
     ]
     table = Table(
-        f"One token: one read of the weights at {digits(chip.bandwidth / 1e12)} TB/s. {chip.name}, bf16, modelled.",
-        ("what is read", "GB", f"÷ {digits(chip.bandwidth / 1e12)} TB/s", "tokens a second"),
+        f"One token: one read of the weights at {significant(chip.bandwidth / 1e12)} TB/s. "
+        f"{chip.name}, bf16, modelled.",
+        ("what is read", "GB", f"÷ {significant(chip.bandwidth / 1e12)} TB/s", "tokens a second"),
         tuple(
             (name, f"{size / 1e9:.2f}", f"{1e3 * size / chip.bandwidth:.3f} ms", f"{chip.bandwidth / size:.1f}")
             for name, size in counted
@@ -215,7 +192,7 @@ def classic(chip: Accelerator = H100) -> Panel:
             f"{100 * SGLANG_TOKENS_S * read / chip.bandwidth:.0f} % as read.",
         ),
         "seconds a token = bytes of the weights ÷ bytes a second of the memory\n"
-        f"16.00 GB ÷ {digits(chip.bandwidth / 1e12)} TB/s = {round_s * 1e3:.3f} ms    "
+        f"16.00 GB ÷ {significant(chip.bandwidth / 1e12)} TB/s = {round_s * 1e3:.3f} ms    "
         f"1000 ÷ {round_s * 1e3:.3f} = {1 / round_s:.1f} tokens/s\n"
         f"multiplying: 2 × 8e9 FLOP ÷ {amount(chip.rate('bf16'), 'FLOP/s', 4)} = {duration(16e9 / chip.rate('bf16'))}",
         table,
@@ -243,7 +220,7 @@ def points(scene: Scene) -> tuple[Point, ...]:
     found = [
         Point("the drafter decodes", scene.read(drafter), "circle-open", "drafter", 19),
         Point("the target decodes", plain, "circle", "target", 11),
-        Point(f"the target verifies {rows_of(scene.rows)}", scene.read(target, scene.rows), "diamond", "target", 13),
+        Point(f"the target verifies {rows(scene.rows)}", scene.read(target, scene.rows), "diamond", "target", 13),
         Point(f"the target reads a prompt of {PROMPT:,} tokens", prefill, "square", "target", 11),
     ]
     return tuple(found if scene.gamma else found[:2] + found[3:])
@@ -285,7 +262,7 @@ def roof(scene: Scene) -> Panel:
     drawn.add_annotation(
         x=math.log10(ridge),
         y=math.log10(rate),
-        text=f"ridge: {digits(ridge)}",
+        text=f"ridge: {significant(ridge)}",
         showarrow=False,
         yshift=12,
         font={"color": colour("ink")},
@@ -303,7 +280,7 @@ def roof(scene: Scene) -> Panel:
             },
             name=point.name,
             hovertemplate=escaped(
-                f"{point.name}: {digits(point.cost.intensity)} FLOP a byte, "
+                f"{point.name}: {significant(point.cost.intensity)} FLOP a byte, "
                 f"{amount(point.cost.flops / point.cost.seconds, 'FLOP/s')}, {duration(point.cost.seconds)}"
             )
             + "<extra></extra>",
@@ -314,9 +291,9 @@ def roof(scene: Scene) -> Panel:
         tuple(
             (
                 point.name,
-                digits(point.cost.bytes / 1e9),
-                digits(point.cost.flops / 1e9),
-                digits(point.cost.intensity),
+                significant(point.cost.bytes / 1e9),
+                significant(point.cost.flops / 1e9),
+                significant(point.cost.intensity),
                 duration(point.cost.memory_s),
                 duration(point.cost.compute_s),
                 "memory" if point.cost.bound == "memory" else "multipliers",
@@ -343,37 +320,38 @@ def roof(scene: Scene) -> Panel:
         )
     elif wide.bound == "compute":
         story = (
-            f"One row a reader waits for memory, {rows_of(scene.rows)} wait for the multipliers: the read grows from "
+            f"One row a reader waits for memory, {rows(scene.rows)} wait for the multipliers: the read grows from "
             f"{duration(plain.seconds)} to {duration(wide.seconds)}, and drafts are no longer free."
         )
     else:
         story = (
-            f"The chip waits for its memory: {rows_of(scene.rows)} instead of one do "
-            f"{digits(wide.flops / plain.flops, 2)} times the work in {longer} time."
+            f"The chip waits for its memory: {rows(scene.rows)} instead of one do "
+            f"{significant(wide.flops / plain.flops, 2)} times the work in {longer} time."
         )
-    wider = f"{rows_of(scene.rows)}: {digits(wide.intensity)} · " if scene.gamma else ""
+    wider = f"{rows(scene.rows)}: {significant(wide.intensity)} · " if scene.gamma else ""
     filled = (
-        f"1 row: {digits(plain.intensity)} FLOP a byte · {wider}"
-        f"ridge: {digits(ridge)}, where reading takes as long as multiplying."
+        f"1 row: {significant(plain.intensity)} FLOP a byte · {wider}"
+        f"ridge: {significant(ridge)}, where reading takes as long as multiplying."
     )
-    reach = f"Memory binds up to {rows_of(until)} a reader." if until else ""
+    reach = f"Memory binds up to {rows(until)} a reader." if until else ""
     return Panel(
         "The roof",
         story,
         tuple(filter(None, (filled, reach, fits(scene)))),
         "FLOP/s = min(bandwidth × FLOP a byte, peak)\n"
-        f"ridge = {amount(rate, 'FLOP/s', 4)} ÷ {amount(chip.bandwidth, 'B/s', 4)} = {digits(ridge, 4)} FLOP a byte",
+        f"ridge = {amount(rate, 'FLOP/s', 4)} ÷ {amount(chip.bandwidth, 'B/s', 4)} = "
+        f"{significant(ridge, 4)} FLOP a byte",
         table,
         drawn,
         f"Log-log: FLOP a second against FLOP for every byte. The roof rises to {amount(rate, 'FLOP/s')} at "
-        f"{digits(ridge)} FLOP a byte. " + placement(placed, ridge),
+        f"{significant(ridge)} FLOP a byte. " + placement(placed, ridge),
     )
 
 
 def placement(placed: Iterable[Point], ridge: float) -> str:
     """Where the points lie, in words."""
     return " ".join(
-        f"{point.name.capitalize()}: {digits(point.cost.intensity)}, "
+        f"{point.name.capitalize()}: {significant(point.cost.intensity)}, "
         f"{'left' if point.cost.intensity < ridge else 'right'} of the ridge."
         for point in placed
     )
@@ -454,9 +432,9 @@ def sweep(scene: Scene, *, mixture: bool = False) -> Panel:
         tuple(
             (
                 str(width),
-                digits(read.weight_bytes / 1e9, 4),
-                digits(read.kv_bytes / 1e9),
-                digits(read.flops / 1e9),
+                significant(read.weight_bytes / 1e9, 4),
+                significant(read.kv_bytes / 1e9),
+                significant(read.flops / 1e9),
                 duration(read.memory_s, 4),
                 duration(read.compute_s),
                 *((f"{touched[index]:.1f} of {shape.experts}",) if touched else ()),
@@ -474,7 +452,7 @@ def sweep(scene: Scene, *, mixture: bool = False) -> Panel:
         )
         numbers: tuple[str, ...] = (
             f"Weights read: {amount(first.weight_bytes, 'B')} for 1 row, {amount(wide.weight_bytes, 'B')} for "
-            f"{rows_of(scene.rows)} ({times(wide.weight_bytes / first.weight_bytes)}); with {touched[scene.gamma]:.1f} "
+            f"{rows(scene.rows)} ({times(wide.weight_bytes / first.weight_bytes)}); with {touched[scene.gamma]:.1f} "
             f"of {shape.experts} experts touched.",
             "Assumed: every token chooses its experts independently and evenly. Real tokens share experts, and read "
             "less.",
@@ -483,10 +461,10 @@ def sweep(scene: Scene, *, mixture: bool = False) -> Panel:
     else:
         still = times(last.bytes / first.bytes)
         tail = (
-            f"and at {rows_of(WIDTHS[-1])} multiplying takes {duration(last.compute_s)} of the reading’s "
+            f"and at {rows(WIDTHS[-1])} multiplying takes {duration(last.compute_s)} of the reading’s "
             f"{duration(last.memory_s)}."
             if last.bound == "memory"
-            else f"and at {rows_of(WIDTHS[-1])} multiplying takes {duration(last.compute_s)}, reading "
+            else f"and at {rows(WIDTHS[-1])} multiplying takes {duration(last.compute_s)}, reading "
             f"{duration(last.memory_s)}: the chip waits for its multipliers."
         )
         story = f"The weights are read once, for 1 row or for 17. What is multiplied grows {grew}-fold, {tail}"
@@ -569,9 +547,9 @@ def measured(reads: Measured) -> Panel:
     first, last = spreads[0], spreads[-1]
     grew = last.median / first.median
     story = (
-        f"By the clock: {rows_of(widths[-1])} took {times(grew)} the time of {rows_of(widths[0])}."
+        f"By the clock: {rows(widths[-1])} took {times(grew)} the time of {rows(widths[0])}."
         if len(widths) > 1
-        else f"By the clock, only {rows_of(widths[0])} so far: change gamma in a run to see another width."
+        else f"By the clock, only {rows(widths[0])} so far: change gamma in a run to see another width."
     )
     return Panel(
         "The same by the clock",
@@ -582,7 +560,12 @@ def measured(reads: Measured) -> Panel:
             f"Time of the target’s read by width: {reads.source}",
             ("rows", "median", "middle half", "reads"),
             tuple(
-                (str(width), duration(one.median), f"{duration(one.low)} to {duration(one.high)}", str(one.count))
+                (
+                    str(width),
+                    duration(one.median),
+                    f"{duration(one.low)} to {duration(one.high)}",
+                    str(one.count),
+                )
                 for width, one in reads.by_width.items()
             ),
         ),
@@ -620,12 +603,12 @@ def clocks(scene: Scene) -> Panel:
         )
     return Panel(
         "The clock does not speed up",
-        f"More readers make the room faster, never a reader: alone {digits(1 / one.seconds)} tokens a second, among "
-        f"{BATCHES[-1]:,} no more than {digits(1 / many.seconds)}. Only fewer reads for a token help a reader: that "
-        "is what drafts buy.",
+        f"More readers make the room faster, never a reader: alone {significant(1 / one.seconds)} tokens a second, "
+        f"among {BATCHES[-1]:,} no more than {significant(1 / many.seconds)}. Only fewer reads for a token help a "
+        "reader: that is what drafts buy.",
         (
-            f"At batch {scene.batch:,}: one reader {digits(1 / here.seconds)} tokens a second, the room "
-            f"{digits(scene.batch / here.seconds)}.",
+            f"At batch {scene.batch:,}: one reader {significant(1 / here.seconds)} tokens a second, the room "
+            f"{significant(scene.batch / here.seconds)}.",
         ),
         "a reader: 1 ÷ time of a read    the room: batch ÷ time of a read",
         Table(
@@ -635,17 +618,17 @@ def clocks(scene: Scene) -> Panel:
                 (
                     f"{batch:,}",
                     duration(read.seconds),
-                    digits(1 / read.seconds),
-                    digits(batch / read.seconds),
+                    significant(1 / read.seconds),
+                    significant(batch / read.seconds),
                     "memory" if read.bound == "memory" else "multipliers",
                 )
                 for batch, read in reads.items()
             ),
         ),
         drawn,
-        f"Tokens a second against batch: the room rises from {digits(1 / one.seconds)} to "
-        f"{digits(BATCHES[-1] / many.seconds)}, one reader falls from {digits(1 / one.seconds)} to "
-        f"{digits(1 / many.seconds)}.",
+        f"Tokens a second against batch: the room rises from {significant(1 / one.seconds)} to "
+        f"{significant(BATCHES[-1] / many.seconds)}, one reader falls from {significant(1 / one.seconds)} to "
+        f"{significant(1 / many.seconds)}.",
     )
 
 
@@ -798,10 +781,10 @@ def payoff(scene: Scene, today: float | None = None) -> Panel:
         ),
         tuple(
             (
-                f"{digits(alpha)}{' (yours)' if alpha == scene.alpha else ''}"
+                f"{significant(alpha)}{' (yours)' if alpha == scene.alpha else ''}"
                 f"{' (today’s)' if today is not None and alpha == round(today, 4) else ''}",
                 f"{theory.expected_tokens(alpha, scene.gamma):.2f}",
-                digits(at.ridge),
+                significant(at.ridge),
                 where(paying(replace(scene, alpha=alpha))) if scene.gamma else "nothing is drafted",
                 *(
                     batch_of(marks(scene.accelerator, alpha, scene.gamma, ratios[c_of], scene.dtype).stops)
@@ -819,7 +802,7 @@ def payoff(scene: Scene, today: float | None = None) -> Panel:
             f"With {scene.context:,} tokens of context and shared {shared}, drafting pays {where(spans)}; "
             f"by weights alone {where(weights)}"
         ) + (
-            f", where a wider read is free until batch {digits(at.ridge)}."
+            f", where a wider read is free until batch {significant(at.ridge)}."
             if weights
             else f": a round brings {expected:.2f} tokens and costs {1 + scene.gamma * c:.2f} reads or more."
         )
@@ -836,13 +819,13 @@ def payoff(scene: Scene, today: float | None = None) -> Panel:
         "ridge met: batch × (γ+1) = ridge    by weights, until batch = ridge × (E − γ c) ÷ (γ+1)\n"
         "with the cache, where t(γ+1) + γ t_drafter = E t(1)\n"
         f"E = 1 + α + … + α^γ = {expected:.3f}    c = {c:.3f}    "
-        f"{digits(cost.ridge_rows(scene.accelerator, scene.dtype), 4)} ÷ {scene.rows} = {digits(at.ridge, 4)}"
-        + ("" if at.stops is None else f"    × (E − γ c) = {digits(at.stops, 4)}"),
+        f"{significant(cost.ridge_rows(scene.accelerator, scene.dtype), 4)} ÷ {scene.rows} = {significant(at.ridge, 4)}"
+        + ("" if at.stops is None else f"    × (E − γ c) = {significant(at.stops, 4)}"),
         table,
         drawn,
         f"Speed over plain decoding against batch, from {thin[0]:.2f} times at batch 1 to {thin[-1]:.2f} times at "
-        f"{BATCHES[-1]:,}. Ridge met at batch {digits(at.ridge)}. By weights alone drafting pays {where(weights)}; "
-        f"with {scene.context:,} tokens of context a reader {where(spans)}.",
+        f"{BATCHES[-1]:,}. Ridge met at batch {significant(at.ridge)}. "
+        f"By weights alone drafting pays {where(weights)}; with {scene.context:,} tokens of context a reader {where(spans)}.",
     )
 
 
@@ -869,7 +852,7 @@ def _named(
 
 def batch_of(batch: float | None) -> str:
     """A batch in a table."""
-    return "pays at no batch" if batch is None else digits(batch, 2 if batch < 10 else 3)
+    return "pays at no batch" if batch is None else significant(batch, 2 if batch < 10 else 3)
 
 
 # --- context ----------------------------------------------------------------------------------------------------------
@@ -919,7 +902,7 @@ def context_share(scene: Scene) -> Panel:
         )
     drawn.add_hline(y=0.5, line={"color": colour("muted"), "dash": "dot", "width": 1})
     even = [(shape, even_context(scene, shape)) for shape, _, _ in models]
-    told = [f"{shape.name} at {digits(at)} tokens" for shape, at in even if at is not None]
+    told = [f"{shape.name} at {significant(at)} tokens" for shape, at in even if at is not None]
     lighter = scene.pair.drafter.kv_values / scene.pair.target.kv_values
     return Panel(
         "A long text: the cache is read too",
@@ -1009,7 +992,7 @@ def decoupled(scene: Scene) -> Panel:
     names.append((f"{BIG.target.name} + {BIG.drafter.name}, gamma {gamma}, {big.accelerator.name}", fast))
     size = BIG.target.params / SMALL.target.params
     reach = (
-        f"To be as fast as the 8B it would take shared {digits(needed)}."
+        f"To be as fast as the 8B it would take shared {significant(needed)}."
         if needed is not None
         else "No drafter of this size makes it as fast as the 8B, whatever it shares."
     )
@@ -1020,7 +1003,7 @@ def decoupled(scene: Scene) -> Panel:
     )
     return Panel(
         "Speed decoupled from size, and how far",
-        f"A 70B is {digits(size, 2)} times as large as an 8B. On two chips its token takes "
+        f"A 70B is {significant(size, 2)} times as large as an 8B. On two chips its token takes "
         f"{times(plain_big / plain_small)} as long; {paid}.",
         (
             reach,
@@ -1031,7 +1014,7 @@ def decoupled(scene: Scene) -> Panel:
         Table(
             f"Batch {scene.batch:,}, {scene.context:,} tokens of context, {scene.dtype}, modelled",
             ("model", "a token", "tokens a second", "time against the 8B"),
-            tuple((name, duration(at), digits(1 / at), times(at / plain_small)) for name, at in names),
+            tuple((name, duration(at), significant(1 / at), times(at / plain_small)) for name, at in names),
         ),
     )
 

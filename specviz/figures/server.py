@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from specviz.figures.profile import FAIR, GOOD, amount, duration, percent, significant
+from specviz.figures.numbers import amount, duration, significant
+from specviz.figures.profile import FAIR, GOOD, percent
 from specviz.figures.sentences import Spans, fill
 from specviz.figures.table import Table
 from specviz.hardware import cost
