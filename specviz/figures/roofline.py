@@ -825,7 +825,8 @@ def payoff(scene: Scene, today: float | None = None) -> Panel:
         drawn,
         f"Speed over plain decoding against batch, from {thin[0]:.2f} times at batch 1 to {thin[-1]:.2f} times at "
         f"{BATCHES[-1]:,}. Ridge met at batch {significant(at.ridge)}. "
-        f"By weights alone drafting pays {where(weights)}; with {scene.context:,} tokens of context a reader {where(spans)}.",
+        f"By weights alone drafting pays {where(weights)}; "
+        f"with {scene.context:,} tokens of context a reader {where(spans)}.",
     )
 
 
