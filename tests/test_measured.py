@@ -109,7 +109,7 @@ def test_without_a_drafter_nothing_is_said_of_c() -> None:
     layout = figures.layout(alone)
     assert [chart.model for chart in layout.charts] == ["target"]
     assert layout.ratios == ()
-    assert plain(layout.verdict).endswith("Wider reads are not free here: a read of 5 rows costs 2.00 reads of 1.")
+    assert plain(layout.verdict).endswith("Wider reads are not free: a read of 5 rows costs 2.00 reads of 1.")
 
 
 def test_reads_without_bandwidth_have_no_roof_and_no_share() -> None:
@@ -124,7 +124,7 @@ def test_reads_without_bandwidth_have_no_roof_and_no_share() -> None:
 # --- words ------------------------------------------------------------------------------------------------------------
 
 
-PARTLY = "Here: partly. A read uses 53 % of what the memory can move; the rest of the time it waits. "
+PARTLY = "Partly. A read uses 53 % of what the memory can move; the rest of the time it waits. "
 
 
 def times(**ratios: float) -> tuple[Read, ...]:
@@ -147,14 +147,13 @@ def times(**ratios: float) -> tuple[Read, ...]:
         ),
         (
             times(w1=1, w2=1.9, w5=4.5),
-            PARTLY
-            + "Wider reads are not free here: a read of 2 rows costs 1.90 reads of 1. A read of 5 costs 4.50 reads "
+            PARTLY + "Wider reads are not free: a read of 2 rows costs 1.90 reads of 1. A read of 5 costs 4.50 reads "
             "of 1, and with 4 drafts a round costs 5.30 reads: more than the 5 tokens that it can bring, so gamma 4 "
-            "never pays here.",
+            "never pays.",
         ),
         (
             times(w1=1, w5=1.5),
-            PARTLY + "Wider reads are not free here. A read of 5 costs 1.50 reads of 1, so gamma 4 needs 2.30 tokens a "
+            PARTLY + "Wider reads are not free. A read of 5 costs 1.50 reads of 1, so gamma 4 needs 2.30 tokens a "
             "round to pay.",
         ),
         (
@@ -177,12 +176,12 @@ def test_the_verdict(reads: tuple[Read, ...], said: str) -> None:
 @pytest.mark.parametrize(
     ("seconds", "rate", "said"),
     [
-        (0.53e-4, 4e9, "Here: yes. A read uses 99 % of what the memory can move."),
-        (0.88e-4, 4e9, "Here: partly. A read uses 60 % of what the memory can move; the rest of the time it waits."),
-        (1.76e-4, 4e9, "Here: no. A read uses 30 % of what the memory can move; the rest of the time it waits."),
-        (5e-4, 4e9, "Here: no. A read uses 11 % of what the memory can move; the rest of the time it waits."),
-        (3e-4, 1.2e8, "Here: no, it is arithmetic. A read reaches "),
-        (1e-5, 4e9, "Here: it cannot be said. A read would use 527 % of what the memory can move"),
+        (0.53e-4, 4e9, "Yes. A read uses 99 % of what the memory can move."),
+        (0.88e-4, 4e9, "Partly. A read uses 60 % of what the memory can move; the rest of the time it waits."),
+        (1.76e-4, 4e9, "No. A read uses 30 % of what the memory can move; the rest of the time it waits."),
+        (5e-4, 4e9, "No. A read uses 11 % of what the memory can move; the rest of the time it waits."),
+        (3e-4, 1.2e8, "No, it is arithmetic. A read reaches "),
+        (1e-5, 4e9, "It cannot be said. A read would use 527 % of what the memory can move"),
     ],
 )
 def test_the_verdict_begins_with_an_answer_to_what_the_page_asks(seconds: float, rate: float, said: str) -> None:
@@ -198,7 +197,7 @@ def test_the_answer_and_the_judgement_of_a_server_draw_the_same_lines(share: flo
     machine = one.accelerator
     assert machine is not None
     judged = servers.judge(servers.Server(one.target, "fp32", machine, 1, 10, 1 / seconds)).verdict
-    begins = {"Memory-bound": "Here: yes.", "Partly memory": "Here: partly.", "Not memory": "Here: no."}
+    begins = {"Memory-bound": "Yes.", "Partly memory": "Partly.", "Not memory": "No."}
     begin = next(answer for kind, answer in begins.items() if plain(judged).startswith(kind))
     assert plain(figures.verdict(one)).startswith(begin)
 

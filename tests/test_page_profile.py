@@ -81,7 +81,7 @@ def test_the_page_opens_on_the_recorded_profile() -> None:
     assert [title.value for title in page.test.title] == ["Profile"]
     assert page.data("badges")["badges"][0] == "recorded · a machine, fp32, 2 threads"
     data = page.data("profile")
-    assert plain(data["verdict"]).startswith("Here: partly. A read uses 53 % of what the memory")
+    assert plain(data["verdict"]).startswith("Partly. A read uses 53 % of what the memory")
     assert [chart["model"] for chart in data["charts"]] == ["target", "drafter"]
     assert plain(page.data("judgement")["verdict"]).startswith("Memory-bound, 71 %.")
 

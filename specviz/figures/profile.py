@@ -32,12 +32,12 @@ UNSTEADY = 1.5
 NAMES: dict[Model, str] = {"target": "the target", "drafter": "the drafter"}
 
 ANSWERS = {
-    "memory": "[Here: yes.] A read uses {share} of what the memory can move.",
-    "between": "[Here: partly.] A read uses {share} of what the memory can move; the rest of the time it waits.",
-    "idle": "[Here: no.] A read uses {share} of what the memory can move; the rest of the time it waits.",
-    "arithmetic": "[Here: no, it is arithmetic.] A read reaches {rate} of the fastest product, and uses {share} of "
+    "memory": "[Yes.] A read uses {share} of what the memory can move.",
+    "between": "[Partly.] A read uses {share} of what the memory can move; the rest of the time it waits.",
+    "idle": "[No.] A read uses {share} of what the memory can move; the rest of the time it waits.",
+    "arithmetic": "[No, it is arithmetic.] A read reaches {rate} of the fastest product, and uses {share} of "
     "what the memory can move.",
-    "too much": "[Here: it cannot be said.] A read would use {share} of what the memory can move, so part of it "
+    "too much": "[It cannot be said.] A read would use {share} of what the memory can move, so part of it "
     "stayed in a cache, or a number is off.",
 }
 """What the page asks, is it really memory, answered."""
@@ -45,12 +45,12 @@ TEMPLATES = {
     "flat": "[Wider reads are nearly free as far as it was measured:] a read of {width} rows costs {growth} reads "
     "of 1.",
     "bends": "[Wider reads are nearly free up to {flat} rows.]",
-    "never flat": "[Wider reads are not free here:] a read of {width} rows costs {growth} reads of 1.",
-    "never flat at gamma": "[Wider reads are not free here.]",
+    "never flat": "[Wider reads are not free:] a read of {width} rows costs {growth} reads of 1.",
+    "never flat at gamma": "[Wider reads are not free.]",
     "grows": " A read of {rows} costs {growth} reads of 1",
     "needs": ", so gamma {gamma} needs {price} tokens a round to pay.",
     "cannot": ", and with {gamma} drafts a round costs {price} reads: more than the {most} tokens that it can bring, "
-    "so gamma {gamma} never pays here.",
+    "so gamma {gamma} never pays.",
     "unsteady": "[Too unsteady to say what binds:] a read of {width} rows seems to cost {growth} reads of 1. Measure "
     "again at a quiet moment.",
     "samples": "[Too few samples to say what binds:] {count} of a read of 1 row, where {fewest} is the least.",
@@ -58,11 +58,11 @@ TEMPLATES = {
 }
 LINES = {
     "binds": "Measured bandwidth and measured arithmetic would let memory bind up to {rows} rows (modelled).",
-    "binds.all": "Measured bandwidth and measured arithmetic would let memory bind at every width here (modelled).",
+    "binds.all": "Measured bandwidth and measured arithmetic would let memory bind at every width (modelled).",
     "binds.none": "Measured bandwidth and measured arithmetic would let arithmetic bind from the first row (modelled).",
     "share": "A read of 1 row reaches {share} of the copy bandwidth: {size} (modelled) in {time} (measured), "
     "beside {bandwidth} (measured).",
-    "over": "More than all of it: part of what the model counts stayed in a cache, or reading alone is faster here "
+    "over": "More than all of it: part of what the model counts stayed in a cache, or reading alone is faster "
     "than copying.",
     "c": "One drafter read costs {measured} target reads (measured); by bytes it would be {bytes} (modelled), "
     "by layers {layers}.",

@@ -120,7 +120,7 @@ def shown(detail: str) -> None:
         pair=profile.pair, context=profile.context, created=profile.created.partition("T")[0]
     )
     st.caption(words.literal(sharing.visible_reason(standing)))
-    components.profile(figures.layout(profile), detail=detail)
+    components.profile(figures.layout(profile), origin=words.PROFILE[origin], detail=detail)
     with st.container(horizontal=True, gap="small", key="profile_files"):
         names = (("csv", figures.csv, "text/csv"), ("json", measured.dump, "application/json"))
         for kind, write, mime in names:

@@ -245,10 +245,11 @@ def download(label: str, *, name: str, content: str | None, request: int, on_wan
 _profile, _judgement = map(_component, ("profile", "judgement"))
 
 
-def profile(layout: ProfileLayout, *, detail: str) -> None:
-    """A measured machine. ``detail`` is how much is shown: Story leaves out bars and tables, Formulas adds the
-    formula."""
-    data = asdict(layout) | {"words": words.PROFILE, "numbers": detail != words.DETAILS[0]}
+def profile(layout: ProfileLayout, *, origin: str, detail: str) -> None:
+    """A measured machine. ``origin`` says in a word whether its clock ran here; ``detail`` is how much is shown: Story
+    leaves out bars and tables, Formulas adds the formula."""
+    said = words.PROFILE | {"measured": origin}
+    data = asdict(layout) | {"words": said, "numbers": detail != words.DETAILS[0]}
     _profile(key="profile_figures", data=data if detail == words.DETAILS[2] else data | {"formula": None})
 
 
