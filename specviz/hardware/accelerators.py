@@ -15,9 +15,9 @@ Dtype = Literal["fp32", "fp16", "bf16", "fp8", "int8", "int4"]
 Origin = Literal["data sheet", "measured", "custom"]
 
 DTYPES: tuple[Dtype, ...] = ("fp32", "fp16", "bf16", "fp8", "int8", "int4")
-BANDWIDTHS = (1e8, 1e15)
+BANDWIDTHS = (1e6, 1e15)
 """Allowed bytes a second."""
-RATES = (1e8, 1e19)
+RATES = (1e5, 1e19)
 """Allowed FLOP a second."""
 MEMORIES = (1e6, 1e15)
 """Allowed bytes of memory."""
