@@ -97,6 +97,8 @@ def from_python(
             Settings(rule="gumbel_coupling", drafter_temperature=1.5, top_k=50, top_p=0.9, seed=-3),
         ),
         ("--gamma 0", Settings(gamma=0)),
+        ("--stop-below 0.3 --stop-above 2", Settings(stop_below=0.3, stop_above=2.0)),
+        ("--ngram 2", Settings(ngram=2)),
     ],
 )
 def test_the_file_is_the_trace_that_the_decoder_gives(

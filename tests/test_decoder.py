@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from typing import Any
@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from specviz.decoding.decoder import Decoder
 from specviz.decoding.settings import MAX_GAMMA, Settings
 from specviz.models.language_model import LanguageModel, Rows
+from specviz.probability import entropy, warp
 from specviz.rules import RULES
 from specviz.trace import LISTED, Header, Round, Trace, dump, load
 from tests.decoding_runs import (
@@ -173,7 +174,15 @@ def test_a_run_goes_on_from_any_recorded_round_as_if_it_had_never_ended(rule: st
 
 
 @pytest.mark.parametrize(
-    "changes", [{"gamma": 2}, {"temperature": 0.5}, {"rule": "gumbel_coupling"}, {"drafter": "ngram"}, {"seed": 9}]
+    "changes",
+    [
+        {"gamma": 2},
+        {"temperature": 0.5},
+        {"rule": "gumbel_coupling"},
+        {"drafter": "ngram"},
+        {"seed": 9},
+        {"stop_below": 0.5},
+    ],
 )
 def test_another_setting_keeps_the_rounds_at_the_cursor(changes: dict[str, Any]) -> None:
     decoder = begin(tables(), seed=3)
@@ -187,6 +196,47 @@ def test_another_setting_keeps_the_rounds_at_the_cursor(changes: dict[str, Any])
     assert all(round_.settings == wanted.as_dict() for round_ in went_on.rounds[cursor:])
     fresh = finish(Decoder(tables(), whole.cut(cursor), wanted))
     assert list(map(without_reads, went_on.rounds)) == list(map(without_reads, fresh.rounds))
+
+
+@pytest.mark.parametrize(
+    ("stop", "says"),
+    [
+        ({"stop_below": 0.5}, lambda q: float(q.max()) < 0.5),
+        ({"stop_above": 1.0}, lambda q: float(entropy(q)) > 1.0),
+    ],
+)
+def test_a_round_drafts_on_while_the_drafter_is_sure_and_reads_the_row_that_ends_it(
+    stop: dict[str, float], says: Callable[[Any], bool]
+) -> None:
+    pair = tables()
+    trace = decode(pair, 40, gamma=4, seed=3, **stop)
+    whole = [*trace.header.prompt_ids, *trace.text_ids]
+    ended = 0
+    for round_ in trace.rounds[:-1]:
+        read = sum(one.model == "drafter" and one.kind == "draft" for one in round_.passes)
+        text = [*whole[: round_.position], *(draft.id for draft in round_.drafts)]
+        laws = [warp(pair.drafter().extend(text[: round_.position + place]).logits[-1], 1.0) for place in range(read)]
+        gave_up = read > len(round_.drafts)
+        assert [says(q) for q in laws] == [False] * len(round_.drafts) + [True] * gave_up
+        assert gave_up or len(round_.drafts) == min(4, 40 - (round_.position - len(trace.header.prompt_ids)) - 1)
+        ended += gave_up
+    assert 0 < ended < len(trace.rounds), "some rounds ended early and some did not"
+
+
+@pytest.mark.parametrize("rule", SAME_TEXT_RULES)
+def test_a_draft_that_ends_early_leaves_the_text_alone_where_the_rule_promises_it(rule: str) -> None:
+    alone = decode(tables(), rule=rule, gamma=0, seed=3)
+    assert decode(tables(), rule=rule, gamma=6, seed=3, stop_below=0.5).text_ids == alone.text_ids
+
+
+def test_look_up_matches_as_long_a_run_as_is_wanted_from_the_next_round_on() -> None:
+    """The longest run wins over the latest: behind "abc…dbc…abc" three tokens say what two do not."""
+    prompt = "abcadbcdabc"
+    first = [begin(tables(), prompt=prompt, drafter="ngram", ngram=longest).step().drafts[0].id for longest in (2, 3)]
+    assert first == [3, 0]
+    decoder = begin(tables(), prompt=prompt, drafter="ngram", ngram=2)
+    heir = decoder.resume(decoder.trace, Settings(drafter="ngram", ngram=3))
+    assert heir.step().drafts[0].id == 0
 
 
 def test_caches_are_taken_over_and_not_read_again() -> None:

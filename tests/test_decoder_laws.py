@@ -28,15 +28,19 @@ def by_last_token(table: np.ndarray) -> Callable[[Sequence[int]], Sequence[float
     return lambda ids: logs[ids[-1]]
 
 
-def false_alarm_odds(rule: str, gamma: int) -> float:
+UNEVEN = np.array([Q[0], [1, 1, 1, 1], Q[2], [1, 1, 1, 1]]) / np.array([[1], [4], [1], [4]])
+"""A drafter that knows nothing behind tokens 1 and 3."""
+
+
+def false_alarm_odds(rule: str, gamma: int, q: np.ndarray = Q, **settings: float) -> float:
     """Chance of a chi-square at least as large as that of 300 texts of three tokens, one a seed.
 
     After token 0 there are 64 texts, of which 2.4 to 8.1 runs are expected each.
     """
-    pair = TablePair(by_last_token(P), by_last_token(Q), vocab_size=VOCAB)
+    pair = TablePair(by_last_token(P), by_last_token(q), vocab_size=VOCAB)
     observed = dict.fromkeys(product(range(VOCAB), repeat=LENGTH), 0)
     for seed in range(RUNS):
-        observed[decode(pair, LENGTH, "a", rule=rule, gamma=gamma, seed=seed).text_ids] += 1
+        observed[decode(pair, LENGTH, "a", rule=rule, gamma=gamma, seed=seed, **settings).text_ids] += 1
     expected = [RUNS * np.prod([P[i, j] for i, j in zip((0, *text), text, strict=False)]) for text in observed]
     return float(stats.chisquare(list(observed.values()), expected).pvalue)
 
@@ -51,6 +55,11 @@ def test_as_few_texts_show_a_correction_from_p(monkeypatch: pytest.MonkeyPatch) 
     """The power of the test above: with a wrong rule in place of the right one its odds fall below 1e-6."""
     monkeypatch.setitem(RULES, "speculative_sampling", WRONG_RULES["resample_from_p"])
     assert false_alarm_odds("speculative_sampling", gamma=2) < 1e-6
+
+
+@pytest.mark.parametrize("rule", SAMPLING_RULES)
+def test_a_draft_that_ends_before_a_draw_leaves_the_law_alone(rule: str) -> None:
+    assert false_alarm_odds(rule, gamma=3, q=UNEVEN, stop_below=0.4) > 1e-4
 
 
 @pytest.mark.parametrize("gamma", [1, 2])

@@ -50,6 +50,16 @@ NUMBERS = "must be finite and at least 0, got"
         ("seed", "0", "seed must be a whole number in .* got '0'"),
         ("drafter", "oracle", "drafter must be one of model, target, ngram, none, got 'oracle'"),
         ("drafter", [], "drafter must be one of"),
+        ("ngram", 0, r"ngram must be a whole number in 1\.\.16, got 0"),
+        ("ngram", 17, r"ngram must be a whole number in 1\.\.16, got 17"),
+        ("ngram", None, "ngram must be a whole number"),
+        ("stop_below", -0.1, r"stop_below must be in \[0, 1\], got -0\.1"),
+        ("stop_below", 1.01, r"stop_below must be in \[0, 1\], got 1\.01"),
+        ("stop_below", math.nan, r"stop_below must be in \[0, 1\], got nan"),
+        ("stop_below", None, r"stop_below must be in \[0, 1\], got None"),
+        ("stop_above", -1, "stop_above must be finite and at least 0, or None, got -1"),
+        ("stop_above", math.inf, "stop_above must be finite and at least 0, or None, got inf"),
+        ("stop_above", "high", "stop_above must be finite and at least 0, or None, got 'high'"),
     ],
 )
 def test_a_value_out_of_range_is_named_with_what_is_allowed(name: str, value: Any, message: str) -> None:
@@ -71,6 +81,13 @@ def test_a_value_out_of_range_is_named_with_what_is_allowed(name: str, value: An
         ("top_p", 1e-12),
         ("seed", 2**63 - 1),
         ("seed", -(2**63)),
+        ("ngram", 1),
+        ("ngram", 16),
+        ("stop_below", 0),
+        ("stop_below", 1),
+        ("stop_above", 0),
+        ("stop_above", 1e308),
+        ("stop_above", None),
     ],
 )
 def test_the_ends_of_a_range_belong_to_it(name: str, value: Any) -> None:
@@ -113,6 +130,9 @@ every_setting = st.builds(
     top_p=st.floats(0, 1, exclude_min=True),
     seed=st.integers(-(2**63), 2**63 - 1),
     drafter=st.sampled_from(DRAFTERS),
+    ngram=st.integers(1, 16),
+    stop_below=st.floats(0, 1),
+    stop_above=st.none() | st.floats(0, 20),
 )
 
 
@@ -120,6 +140,13 @@ every_setting = st.builds(
 def test_what_a_round_records_can_be_set_again(settings: Settings) -> None:
     recorded = json.loads(json.dumps(settings.as_dict()))
     assert Settings.from_dict(recorded | {"batch": 3}) == settings
+
+
+def test_a_record_from_before_a_setting_existed_says_its_default() -> None:
+    recorded = Settings().as_dict()
+    for name in ("ngram", "stop_below", "stop_above"):
+        del recorded[name]
+    assert Settings.from_dict(recorded) == Settings()
 
 
 def test_a_record_with_a_wrong_value_is_refused() -> None:

@@ -32,6 +32,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--top-k", type=_whole, default=0, metavar="K", help="keep the K likeliest of both (0: all)")
     parser.add_argument("--top-p", type=_real, default=1.0, metavar="P", help="keep the likeliest up to this mass")
     parser.add_argument("--seed", type=_whole, default=0, metavar="S", help="of every number drawn (default 0)")
+    parser.add_argument("--ngram", type=_whole, default=3, metavar="N", help="longest run that ngram matches, 1 to 16")
+    parser.add_argument(
+        "--stop-below",
+        type=_real,
+        default=0.0,
+        metavar="P",
+        help="draft no further once the drafter's largest chance is below this (0: never)",
+    )
+    parser.add_argument(
+        "--stop-above", type=_real, metavar="H", help="... once its entropy in nats is above this (default: never)"
+    )
     parser.add_argument("--max-new-tokens", type=_whole, default=64, metavar="N", help="budget (default 64)")
     parser.add_argument("--raw", action="store_true", help="take the prompt as it is, without the chat template")
     parser.add_argument("--download", action="store_true", help="fetch missing weights; `specviz pairs` has the sizes")
@@ -56,6 +67,9 @@ def run(args: argparse.Namespace) -> int:
         top_p=args.top_p,
         seed=args.seed,
         drafter=drafter,
+        ngram=args.ngram,
+        stop_below=args.stop_below,
+        stop_above=args.stop_above,
     )
     # What can be refused without the tokenizer is refused before the weights are read.
     if not args.prompt.strip():

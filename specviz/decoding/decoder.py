@@ -19,6 +19,7 @@ from specviz.decoding.drafters import (
     NgramDrafter,
     NoDrafter,
     Proposal,
+    Stop,
     as_pass,
     forget_beyond,
     prepare,
@@ -26,7 +27,7 @@ from specviz.decoding.drafters import (
 from specviz.decoding.settings import Settings
 from specviz.models.language_model import LanguageModel
 from specviz.noise import RoundNoise
-from specviz.probability import warp
+from specviz.probability import entropy, warp
 from specviz.rules import RULES
 from specviz.trace import LISTED, Finish, Header, Pass, Round, Trace
 
@@ -175,7 +176,8 @@ class Decoder:
         self._check_open()
         if trace.header.prompt_ids != self._trace.header.prompt_ids:
             raise ValueError("a decoder can only go on from a trace of its own prompt")
-        same_drafter = settings.drafter == self.settings.drafter
+        # Look-up remembers nothing, and its length may have changed.
+        same_drafter = settings.drafter == self.settings.drafter != "ngram"
         drafter = self._drafter if same_drafter else _make_drafter(self.pair, settings)
         heir = Decoder.__new__(Decoder)
         heir._set_up(self.pair, trace, settings, self._target, drafter)
@@ -272,6 +274,7 @@ class Decoder:
             self._gamma(len(ids)),
             warp=lambda logits: warp(logits, settings.drafter_temperature, settings.top_k, settings.top_p),
             draw=lambda q_row, place: int(rule.draft(q_row, noise, place)),
+            stop=_stop(settings),
         )
         logits, passes = self._read(ids, proposal)  # (gamma+1, vocab)
         p = warp(logits, settings.temperature, settings.top_k, settings.top_p)
@@ -348,10 +351,18 @@ class Decoder:
 
 def _make_drafter(pair: Pair, settings: Settings) -> Drafter:
     if settings.drafter == "ngram":
-        return NgramDrafter(pair.vocab_size, pair.device)
+        return NgramDrafter(pair.vocab_size, pair.device, settings.ngram)
     if settings.drafter == "none":
         return NoDrafter(pair.vocab_size)
     return ModelDrafter(pair.drafter(settings.drafter))
+
+
+def _stop(settings: Settings) -> Stop | None:
+    """What ends a draft early; None where nothing does."""
+    below, above = settings.stop_below, settings.stop_above
+    if below == 0 and above is None:
+        return None
+    return lambda q_row: float(q_row.max()) < below or (above is not None and float(entropy(q_row)) > above)
 
 
 def _check_prompt(prompt_ids: Sequence[int], max_positions: int | None) -> None:

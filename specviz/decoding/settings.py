@@ -11,6 +11,7 @@ from specviz.probability import is_greedy
 from specviz.rules import RULES
 
 MAX_GAMMA = 16
+MAX_NGRAM = 16
 DRAFTERS = ("model", "target", "ngram", "none")
 
 DrafterKind = Literal["model", "target", "ngram", "none"]
@@ -29,6 +30,12 @@ class Settings:
         top_p: keep the likeliest tokens up to this mass of both rows, in (0, 1].
         seed: of every number drawn, any 64-bit integer.
         drafter: the pair's drafter model, the target drafting for itself, n-gram look-up, or none.
+        ngram: the longest run of tokens that look-up matches, 1..16.
+        stop_below: draft no further once the drafter's largest chance is below this, in [0, 1]; 0 never stops.
+        stop_above: draft no further once the entropy of the drafter's chances, in nats, is above this, finite and at
+            least 0; ``None`` never stops.
+
+    Both stops look at the drafter's row before a token is drawn from it: looking at the token would bend the text.
 
     The rule ``greedy`` sets both temperatures to 0 where none was given.
 
@@ -44,6 +51,9 @@ class Settings:
     top_p: float = 1.0
     seed: int = 0
     drafter: DrafterKind = "model"
+    ngram: int = 3
+    stop_below: float = 0.0
+    stop_above: float | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.rule, str) or self.rule not in RULES:
@@ -53,6 +63,11 @@ class Settings:
         _check_whole("seed", self.seed, -(2**63), 2**63 - 1)
         if self.drafter not in DRAFTERS:
             raise ValueError(f"drafter must be one of {', '.join(DRAFTERS)}, got {self.drafter!r}")
+        _check_whole("ngram", self.ngram, 1, MAX_NGRAM)
+        if not (_is_finite(self.stop_below) and 0 <= self.stop_below <= 1):
+            raise ValueError(f"stop_below must be in [0, 1], got {self.stop_below!r}")
+        if not (self.stop_above is None or (_is_finite(self.stop_above) and self.stop_above >= 0)):
+            raise ValueError(f"stop_above must be finite and at least 0, or None, got {self.stop_above!r}")
         if not (_is_finite(self.top_p) and 0 < self.top_p <= 1):
             raise ValueError(f"top_p must be in (0, 1], got {self.top_p!r}")
         if self.temperature is None:
