@@ -37,7 +37,32 @@ class Within(NamedTuple):
     words: str
 
 
-Hex = Annotated[str, "hexadecimal bytes"]
+LONGEST = 20_000
+"""Characters of a text in a file, at most."""
+
+
+class Meets(NamedTuple):
+    """What a text in a file must be: a test, and how it is told."""
+
+    accepts: Callable[[Any], bool]
+    words: str
+
+
+def _is_hex(value: Any) -> bool:
+    try:
+        bytes.fromhex(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _is_text(value: Any) -> bool:
+    # Half a character, which JSON can spell, would break what sends the text on.
+    return isinstance(value, str) and len(value) <= LONGEST and not any("\ud800" <= sign <= "\udfff" for sign in value)
+
+
+Hex = Annotated[str, Meets(_is_hex, "hexadecimal bytes")]
+Text = Annotated[str, Meets(_is_text, f"a text of at most {LONGEST:,} characters")]
 Probability = Annotated[float, Within(-1e-9, 1.0 + 1e-9, "a probability in [0, 1]")]
 """Sums over a vocabulary may miss 0 or 1 by their rounding."""
 Seconds = Annotated[float, Within(0.0, 1e9, "seconds, 0 or more")]
@@ -395,7 +420,7 @@ T = TypeVar("T")
 def dump(trace: Trace) -> str:
     """The trace as JSON Lines, ending in a newline."""
     return "".join(
-        json.dumps(_plain(record), ensure_ascii=False, separators=(",", ":"), allow_nan=False) + "\n"
+        json.dumps(plain(record), ensure_ascii=False, separators=(",", ":"), allow_nan=False) + "\n"
         for record in (trace.header, *trace.rounds)
     )
 
@@ -418,14 +443,14 @@ def load(text: str) -> Trace:
             if header is None:
                 if record.get("kind") != "header":
                     raise ValueError('expected the header (kind "header") first')
-                header = _from_plain(Header, record)
+                header = from_plain(Header, record)
                 if header.schema_version > SCHEMA_VERSION:
                     raise ValueError(
                         f"schema_version {header.schema_version}; this program reads up to {SCHEMA_VERSION}"
                     )
                 position = len(header.prompt_ids)
             else:
-                round_ = _from_plain(Round, record)
+                round_ = from_plain(Round, record)
                 _check_place(round_, len(rounds), position)
                 position += len(round_.emitted)
                 rounds.append(round_)
@@ -462,21 +487,25 @@ def _numbered_lines(text: str) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
-def _plain(value: Any) -> Any:
-    """Dataclasses to dictionaries, tuples to lists, infinities to None."""
+def plain(value: Any) -> Any:
+    """What JSON can hold: dataclasses to dictionaries, tuples to lists, infinities to None."""
     if is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: plain(item) for key, item in value.items()}
     if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, float) and value in (float("inf"), float("-inf")):
         return None
     return value
 
 
-def _from_plain(kind: type[T], record: Mapping[str, Any]) -> T:
-    """Build ``kind`` from a JSON object."""
+def from_plain(kind: type[T], record: Mapping[str, Any]) -> T:
+    """Build a dataclass from a JSON object. Unknown keys are left alone; null is as good as missing.
+
+    Raises:
+        ValueError: a needed key is missing, or a value is not what its annotation asks for; names the key.
+    """
     built: T = _reader(typing.cast(typing.Hashable, kind))(record, kind.__name__.lower())
     return built
 
@@ -495,7 +524,7 @@ def _reader(kind: Any) -> Callable[[Any, str], Any]:
         return lambda value, name: None if value is None else inner(value, name)
     if origin is Annotated:
         kind, meant = arguments
-        return _checked(_in(kind, meant), meant.words) if isinstance(meant, Within) else _checked(_is_hex, meant)
+        return _checked(_in(kind, meant) if isinstance(meant, Within) else meant.accepts, meant.words)
     if origin is Literal:
         return _checked(lambda value: value in arguments, " or ".join(map(str, arguments)))
     if origin is tuple:
@@ -503,7 +532,7 @@ def _reader(kind: Any) -> Callable[[Any, str], Any]:
     if kind is Any:
         return lambda value, name: value
     if origin is not None:
-        return _checked(lambda value: isinstance(value, Mapping), "an object")
+        return _mapping_reader(*arguments)
     if kind is float:  # JSON as Python reads it knows NaN and infinities; a trace does not
         return _checked(
             lambda value: type(value) in (int, float) and abs(value) <= sys.float_info.max, "a finite number"
@@ -515,14 +544,6 @@ def _in(kind: type, bounds: Within) -> Callable[[Any], bool]:
     # Comparisons with NaN are false; infinities lie outside every bound.
     kinds = (int,) if kind is int else (int, float)
     return lambda value: type(value) in kinds and bounds.low <= value <= bounds.high
-
-
-def _is_hex(value: Any) -> bool:
-    try:
-        bytes.fromhex(value)
-    except (TypeError, ValueError):
-        return False
-    return True
 
 
 def _checked(accepts: Callable[[Any], bool], wanted: str) -> Callable[[Any, str], Any]:
@@ -552,6 +573,21 @@ def _tuple_reader(arguments: tuple[Any, ...]) -> Callable[[Any, str], Any]:
         return tuple([item(one, name) for item, one in zip(items, value, strict=True)])
 
     return read_fixed
+
+
+def _mapping_reader(key: Any, kind: Any) -> Callable[[Any, str], Any]:
+    item = _reader(kind)
+
+    def read_mapping(value: Any, name: str) -> Any:
+        if not isinstance(value, Mapping):
+            raise ValueError(f"{name} must be an object, got {value!r:.60}")
+        if key is int and not all(one.isdecimal() and len(one) < 10 for one in value):  # JSON has no other keys
+            raise ValueError(f"the keys of {name} must be whole numbers")
+        if not all(map(_is_text, value)):
+            raise ValueError(f"the keys of {name} must be texts")
+        return {key(one): item(held, f"{name}.{one:.20}") for one, held in value.items()}
+
+    return read_mapping
 
 
 def _dataclass_reader(kind: type) -> Callable[[Any, str], Any]:
