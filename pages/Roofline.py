@@ -9,5 +9,5 @@ from specviz.ui import plot, roofline  # noqa: E402
 
 roofline.heading()
 scene = roofline.sidebar()
-roofline.panels(scene)
+roofline.draw(scene)
 plot.library()

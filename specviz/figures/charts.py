@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import plotly.graph_objects as go
 
 from specviz.figures import palette
+from specviz.figures.table import Table
 
 FONT = '"Source Sans", "Source Sans Pro", sans-serif'
 SIZE = 13
@@ -70,3 +72,18 @@ def _titled(axis: dict[str, Any] | None, ink: str) -> dict[str, Any]:
     if isinstance(said.get("title"), str):
         said["title"] = {"text": said["title"], "font": {"color": ink}, "standoff": 6}
     return said
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A part of the page: a sentence, a figure with its name and its table (or the table alone), lines of numbers, a
+    formula."""
+
+    title: str
+    story: str
+    numbers: tuple[str, ...]
+    formula: str
+    table: Table
+    figure: go.Figure | None = None
+    alt: str = ""
+    badge: str = "modelled"

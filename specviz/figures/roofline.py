@@ -13,10 +13,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-import plotly.graph_objects as go
-
 from specviz import theory
-from specviz.figures.charts import CLEAR, colour, escaped, figure, logarithmic
+from specviz.figures.charts import CLEAR, Panel, colour, escaped, figure, logarithmic
 from specviz.figures.numbers import amount, duration, probability, rows, significant
 from specviz.figures.table import Table
 from specviz.hardware import cost
@@ -107,21 +105,6 @@ class Scene:
         """Seconds a token with drafts, by alpha."""
         price = self.price()
         return price.plain_s / price.speed(self.alpha)
-
-
-@dataclass(frozen=True, slots=True)
-class Panel:
-    """A part of the page: a sentence, a figure with its name and its table (or the table alone), lines of numbers, a
-    formula."""
-
-    title: str
-    story: str
-    numbers: tuple[str, ...]
-    formula: str
-    table: Table
-    figure: go.Figure | None = None
-    alt: str = ""
-    badge: str = "modelled"
 
 
 # --- numbers ----------------------------------------------------------------------------------------------------------

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import streamlit as st
 
 from specviz.figures import roofline
-from specviz.figures.roofline import Measured, Panel, Scene
+from specviz.figures.roofline import Measured, Scene
 from specviz.hardware.accelerators import ACCELERATORS, DTYPES, Accelerator
 from specviz.hardware.shapes import PRICED_PAIRS
 from specviz.trace import Trace, tally
-from specviz.ui import controls, frame, plot, profiler, recordings, session, sharing, words
+from specviz.ui import controls, frame, panels, profiler, recordings, session, sharing, words
 from specviz.ui.controls import BOUND, Refused
 
 DEFAULTS: dict[str, Any] = {"dtype": "bf16", "batch": 1, "context": 1024, "drafts": roofline.SMALL_GAMMA}
@@ -171,56 +170,23 @@ def _timed() -> Measured | None:
 # --- panels -----------------------------------------------------------------------------------------------------------
 
 
-def panels(scene: Scene) -> None:
+def draw(scene: Scene) -> None:
     """The whole page below its heading."""
     timed = _timed()
-    _row(("classic", roofline.classic))
-    _row(("roof", lambda: roofline.roof(scene)), ("sweep", lambda: roofline.sweep(scene, mixture=_mixture())))
+    panels.row(("classic", roofline.classic))
+    panels.row(("roof", lambda: roofline.roof(scene)), ("sweep", lambda: roofline.sweep(scene, mixture=_mixture())))
     clocks = ("clocks", lambda: roofline.clocks(scene))
     if timed is None:
         st.text(words.ROOFLINE["unmeasured"])
-        _row(clocks)
+        panels.row(clocks)
     else:
-        _row(("clock", lambda: roofline.measured(timed)), clocks)
+        panels.row(("clock", lambda: roofline.measured(timed)), clocks)
     today = todays_alpha()
-    _row(("payoff", lambda: roofline.payoff(scene, today)), ("cache", lambda: roofline.context_share(scene)))
-    _row(("two_by_two", lambda: roofline.two_by_two(scene)), ("decoupled", lambda: roofline.decoupled(scene)))
-
-
-def _row(*drawn: tuple[str, Callable[[], Panel]]) -> None:
-    for (key, made), column in zip(drawn, st.columns(len(drawn), gap="small"), strict=True):
-        with column.container(border=True, height="stretch", key=f"card_{key}"):
-            _panel(key, made)
-
-
-def _panel(key: str, made: Callable[[], Panel]) -> None:
-    detail = words.DETAILS.index(st.session_state.get("detail") or words.DETAILS[1])
-    top, control = st.container(), st.container()
-    with control:  # what the panel shows may depend on it
-        panel = made()
-    with top:
-        with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
-            st.subheader(panel.title, anchor=False, width="content")
-            st.badge(panel.badge, color="gray")
-        st.text(panel.story)
-    if panel.figure is not None:
-        plot.draw(panel.figure, key=f"plot_{key}", alt=panel.alt, table=panel.table)
-    else:
-        st.markdown(_markdown(panel.table))
-        st.caption(words.literal(panel.table.caption))
-    if detail:
-        for line in panel.numbers:
-            st.text(line)
-    if detail > 1:
-        st.code(panel.formula, language=None, wrap_lines=True)
-    if key == "decoupled":
-        st.button(words.ROOFLINE["preset"], key="preset", on_click=_set_preset)
-
-
-def _markdown(table: Any) -> str:
-    rows = [table.columns, tuple("---" for _ in table.columns)]
-    lines = [[cell if cell == "---" else words.literal(cell) for cell in row] for row in (*rows, *table.rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    panels.row(("payoff", lambda: roofline.payoff(scene, today)), ("cache", lambda: roofline.context_share(scene)))
+    _, decoupled = panels.row(
+        ("two_by_two", lambda: roofline.two_by_two(scene)), ("decoupled", lambda: roofline.decoupled(scene))
+    )
+    decoupled.button(words.ROOFLINE["preset"], key="preset", on_click=_set_preset)
 
 
 def _mixture() -> bool:
