@@ -95,12 +95,15 @@ class Rule(ABC):
         """
 
     @abstractmethod
-    def keep_probability(self, p: Array, q: Array) -> Array | None:
-        """Chance that a draft is kept here, before it is drawn, shape (...); None where one position has none."""
+    def keep_probability(self, p: Array, q: Array, drawn: Array | None = None) -> Array | None:
+        """Chance that a draft is kept here, before it is drawn, shape (...); None where one position has none.
+
+        ``drawn`` is the law that the draft really comes from, where q is only what the drafter reports.
+        """
 
     @abstractmethod
-    def emitted_law(self, p: Array, q: Array) -> Array:
-        """Exact law of the first token out of a round with one draft: shape (..., vocab)."""
+    def emitted_law(self, p: Array, q: Array, drawn: Array | None = None) -> Array:
+        """Exact law of the first token out of a round with one draft: shape (..., vocab). ``drawn`` as above."""
 
 
 # --- rules that throw coins -------------------------------------------------------------------------------------------
@@ -126,9 +129,9 @@ class _RatioRule(Rule):
     def correction(self, p: Array, q: Array, draft_id: Array) -> Array:
         """Law of the token in place of a rejected draft: (vocab,), or (..., vocab) where it depends on the draft."""
 
-    def keep_probability(self, p: Array, q: Array) -> Array:
-        """Sum of min(p, q) = 1 - TV."""
-        return overlap(p, q)
+    def keep_probability(self, p: Array, q: Array, drawn: Array | None = None) -> Array:
+        """Sum of min(p, q) = 1 - TV; of drawn min(1, p/q) where the report is not what was drawn from."""
+        return overlap(p, q) if drawn is None else array_namespace(p).sum(drawn * _ratio(p, q), axis=-1)
 
 
 class SpeculativeSampling(_RatioRule):
@@ -140,9 +143,9 @@ class SpeculativeSampling(_RatioRule):
         """What the target wants more than the drafter offered."""
         return residual(p, q)
 
-    def emitted_law(self, p: Array, q: Array) -> Array:
+    def emitted_law(self, p: Array, q: Array, drawn: Array | None = None) -> Array:
         """min(p, q) + TV residual, which is p."""
-        return _kept_or_corrected(q, p, q, residual(p, q))
+        return _kept_or_corrected(p, q, drawn, residual(p, q))
 
 
 class BlockVerification(Rule):
@@ -181,13 +184,13 @@ class BlockVerification(Rule):
         judgements = Judgements(bar, passed, coin=coin, weight=weight)
         return Verdict(kept, judgements, _drawn(kept, law_of, gamma, noise))
 
-    def keep_probability(self, p: Array, q: Array) -> None:
+    def keep_probability(self, p: Array, q: Array, drawn: Array | None = None) -> None:
         """None: the fate of a draft hangs on the drafts behind it."""
         return None
 
-    def emitted_law(self, p: Array, q: Array) -> Array:
+    def emitted_law(self, p: Array, q: Array, drawn: Array | None = None) -> Array:
         """A block of one draft is speculative sampling."""
-        return _kept_or_corrected(q, p, q, residual(p, q))
+        return _kept_or_corrected(p, q, drawn, residual(p, q))
 
 
 # --- rules that compare with the target's own token -------------------------------------------------------------------
@@ -225,7 +228,7 @@ class _MatchRule(Rule):
             law=lambda: _chosen(kept[..., None], lambda k: self.emitted_law(p[k], p[k])),
         )
 
-    def emitted_law(self, p: Array, q: Array) -> Array:
+    def emitted_law(self, p: Array, q: Array, drawn: Array | None = None) -> Array:
         """p: whatever was drafted, the target's own token comes out."""
         return p
 
@@ -247,11 +250,11 @@ class Greedy(_MatchRule):
         """0 or 1."""
         return self.emitted_law(p, q)[draft_ids]
 
-    def keep_probability(self, p: Array, q: Array) -> Array:
+    def keep_probability(self, p: Array, q: Array, drawn: Array | None = None) -> Array:
         """1 where both models' likeliest tokens agree, else 0."""
-        return array_namespace(p).astype(_argmax(p) == _argmax(q), p.dtype)
+        return array_namespace(p).astype(_argmax(p) == _argmax(q if drawn is None else drawn), p.dtype)
 
-    def emitted_law(self, p: Array, q: Array) -> Array:
+    def emitted_law(self, p: Array, q: Array, drawn: Array | None = None) -> Array:
         """Certain of the target's likeliest token."""
         return one_hot(_argmax(p), like=p)
 
@@ -283,9 +286,9 @@ class GumbelCoupling(_MatchRule):
         race = xp.sum(xp.maximum(p * q_x[..., None], q * p_x[..., None]), axis=-1)
         return xp.where(q_x > 0, xp.minimum(p_x, race) / xp.where(race > 0, race, 1.0), 0.0)
 
-    def keep_probability(self, p: Array, q: Array) -> Array:
+    def keep_probability(self, p: Array, q: Array, drawn: Array | None = None) -> Array:
         """Chance that both races have one winner, :func:`specviz.theory.gumbel_match`."""
-        return gumbel_match(p, q)
+        return gumbel_match(p, q if drawn is None else drawn)
 
 
 class TokenMatch(_MatchRule):
@@ -306,9 +309,9 @@ class TokenMatch(_MatchRule):
         own = super().closing(kept, p, target_ids, noise)
         return Closing(own.id, _chosen(kept, noise.target), own.law)
 
-    def keep_probability(self, p: Array, q: Array) -> Array:
+    def keep_probability(self, p: Array, q: Array, drawn: Array | None = None) -> Array:
         """Sum of p q."""
-        return array_namespace(p, q).sum(p * q, axis=-1)
+        return array_namespace(p, q).sum(p * (q if drawn is None else drawn), axis=-1)
 
 
 # --- for the laboratory: rules and drafts that are wrong --------------------------------------------------------------
@@ -324,9 +327,9 @@ class ResampleFromP(_RatioRule):
         """p, although what fits under q was dealt already."""
         return p
 
-    def emitted_law(self, p: Array, q: Array) -> Array:
+    def emitted_law(self, p: Array, q: Array, drawn: Array | None = None) -> Array:
         """min(p, q) + TV p."""
-        return _kept_or_corrected(q, p, q, p)
+        return _kept_or_corrected(p, q, drawn, p)
 
 
 class StrikeOut(_RatioRule):
@@ -340,11 +343,13 @@ class StrikeOut(_RatioRule):
         xp = array_namespace(p)
         return normalised(xp.where(one_hot(draft_id, like=p) > 0, 0.0, p), otherwise=p)
 
-    def emitted_law(self, p: Array, q: Array) -> Array:
+    def emitted_law(self, p: Array, q: Array, drawn: Array | None = None) -> Array:
         """min(p, q) + the sum, over the other tokens x, of max(q_x - p_x, 0) p / (1 - p_x)."""
         xp = array_namespace(p, q)
-        spread = xp.maximum(q - p, 0.0) / xp.where(p < 1, 1.0 - p, 1.0)
-        return xp.minimum(p, q) + p * (xp.sum(spread, axis=-1, keepdims=True) - spread)
+        drawn = q if drawn is None else drawn
+        kept = drawn * _ratio(p, q)
+        spread = (drawn - kept) / xp.where(p < 1, 1.0 - p, 1.0)
+        return kept + p * (xp.sum(spread, axis=-1, keepdims=True) - spread)
 
 
 class MatchThenRedraw(TokenMatch):
@@ -357,9 +362,10 @@ class MatchThenRedraw(TokenMatch):
         """A fresh sample of the target."""
         return _drawn(kept, lambda k: p[k], p.shape[0] - 1, noise)
 
-    def emitted_law(self, p: Array, q: Array) -> Array:
-        """P q + (1 - sum p q) p: pulled towards tokens that both models like."""
-        return p * q + (1.0 - self.keep_probability(p, q)[..., None]) * p
+    def emitted_law(self, p: Array, q: Array, drawn: Array | None = None) -> Array:
+        """p q + (1 - sum p q) p: pulled towards tokens that both models like."""
+        drawn = q if drawn is None else drawn
+        return p * drawn + (1.0 - self.keep_probability(p, drawn)[..., None]) * p
 
 
 @dataclass(frozen=True)
@@ -368,16 +374,17 @@ class WrongDraft:
 
     Attributes:
         name: how the laboratory calls it.
-        laws: from logits (..., vocab) and a temperature to (drawn_from, reported), both (..., vocab), float64.
+        laws: from logits (..., vocab), a temperature and, where they are set, top-k and top-p to (drawn_from,
+            reported), both (..., vocab), float64.
     """
 
     name: str
-    laws: Callable[[Array, float], tuple[Array, Array]]
+    laws: Callable[..., tuple[Array, Array]]
 
     def emitted_law(self, p: Array, logits: Array, temperature: float) -> Array:
         """Exact law of one token when speculative sampling believes the report: shape (..., vocab)."""
         drawn_from, reported = self.laws(logits, temperature)
-        return _kept_or_corrected(drawn_from, p, reported, residual(p, reported))
+        return _kept_or_corrected(p, reported, drawn_from, residual(p, reported))
 
 
 RULES: dict[str, Rule] = {
@@ -391,11 +398,31 @@ WRONG_RULES: dict[str, Rule] = {rule.name: rule for rule in (ResampleFromP(), Ma
 WRONG_DRAFTS: dict[str, WrongDraft] = {
     draft.name: draft
     for draft in (
-        WrongDraft("q_before_temperature", lambda logits, t: (warp(logits, t), warp(logits, 1.0))),
-        WrongDraft("argmax_drafted_softmax_reported", lambda logits, t: (warp(logits, 0.0), warp(logits, t))),
+        WrongDraft("q_before_temperature", lambda logits, t, *cut: (warp(logits, t, *cut), warp(logits, 1.0, *cut))),
+        WrongDraft(
+            "argmax_drafted_softmax_reported", lambda logits, t, *cut: (warp(logits, 0.0), warp(logits, t, *cut))
+        ),
     )
 }
 """Drafts that distort the text under a right rule, by name."""
+
+
+def dropped_after_draw(p: Array, q: Array, least: float) -> Array:
+    """Law of one token when drafting stops by looking at the draft: it is dropped if q < ``least``, p drawn instead.
+
+    Wrong: a token that is seldom drafted enters the text by way of p alone. A drafter that stops *before* it draws, by
+    the law, distorts nothing.
+
+    Args:
+        p: the target's law, shape (..., vocab).
+        q: the drafter's law, shape (..., vocab).
+        least: smallest q of a draft that is not dropped.
+    """
+    xp = array_namespace(p, q)
+    offered = xp.where(q >= least, q, 0.0)
+    kept = offered * _ratio(p, q)
+    rejected, dropped = (xp.sum(part, axis=-1, keepdims=True) for part in (offered - kept, q - offered))
+    return kept + rejected * residual(p, q) + dropped * p
 
 
 # --- steps that rules share -------------------------------------------------------------------------------------------
@@ -432,9 +459,9 @@ def _bar(weight: Array, p: Array, q: Array) -> Array:
     return xp.where(whole > 0, surplus / xp.where(whole > 0, whole, 1.0), 1.0)
 
 
-def _kept_or_corrected(drawn_from: Array, p: Array, q: Array, correction: Array) -> Array:
-    """Law of one token: a draft from ``drawn_from`` that passed min(1, p/q), or else a draw from ``correction``."""
-    kept = drawn_from * _ratio(p, q)
+def _kept_or_corrected(p: Array, q: Array, drawn: Array | None, correction: Array) -> Array:
+    """Law of one token: a draft from ``drawn``, or q, that passed min(1, p/q), or else a draw from ``correction``."""
+    kept = (q if drawn is None else drawn) * _ratio(p, q)
     return kept + (1.0 - array_namespace(p).sum(kept, axis=-1, keepdims=True)) * correction
 
 
