@@ -28,6 +28,18 @@ Temperature = Annotated[float, Within(0.0, 1e9, "a temperature, 0 or more")]
 Seed = Annotated[int, Within(-(2**63), 2**63 - 1, "a whole number of 64 bits")]
 Drafter = Literal["model", "target", "ngram", "none"]
 
+WORKLOADS = {
+    "chat": "Tell me a story about a dragon who was afraid of fire.",
+    "code": "Write a Python function that checks whether a number is prime.",
+    "list": "List ten animals that live in the sea.",
+    "repetition": "Repeat this sentence five times: The quick brown fox jumps over the lazy dog.",
+    "translation": "Translate into French: The weather is beautiful today and we are going to the beach.",
+}
+"""A user's message of each kind."""
+LONGEST_DRAFT = 12
+GRID_RULES = ("gumbel_coupling", "speculative_sampling")
+GRID_GAMMAS = tuple(range(1, 9))
+
 
 @dataclass(frozen=True, slots=True)
 class Policy:
@@ -46,6 +58,16 @@ class Policy:
     def adaptive(self) -> bool:
         """Whether it may stop before gamma."""
         return self.stop_below > 0 or self.stop_above is not None
+
+
+def policies(drafter: Drafter = "model") -> tuple[Policy, ...]:
+    """What a sweep compares: gamma 0 to 12, and, where a model drafts, a draft of 12 that stops early in five ways."""
+    fixed = tuple(Policy(gamma, drafter=drafter) for gamma in range(LONGEST_DRAFT + 1))
+    if drafter in ("ngram", "none"):
+        return fixed
+    sure = (Policy(LONGEST_DRAFT, stop_below=least, drafter=drafter) for least in (0.2, 0.4, 0.6))
+    calm = (Policy(LONGEST_DRAFT, stop_above=most, drafter=drafter) for most in (2.0, 1.0))
+    return (*fixed, *sure, *calm)
 
 
 class Place(NamedTuple):

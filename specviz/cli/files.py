@@ -5,6 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 
+def check_budget(max_new_tokens: int) -> None:
+    """Refuse a budget that no text can have, before the weights are read.
+
+    Raises:
+        ValueError: it is below 1.
+    """
+    if max_new_tokens < 1:
+        raise ValueError(f"--max-new-tokens must be a whole number from 1, got {max_new_tokens!r}")
+
+
 def check_writable(path: Path) -> None:
     """Find out before the work is done.
 

@@ -1,4 +1,4 @@
-"""``python -m specviz decode|bench|profile|fetch|pairs|train``.
+"""``python -m specviz decode|rows|bench|profile|fetch|pairs|train``.
 
 Standard output holds the result only; progress and errors go to standard error. Bad input exits 2 with one line.
 """
@@ -17,11 +17,14 @@ from specviz.cli.progress import WIPE
 
 COMMANDS = {
     "decode": "decode a prompt and write the trace that the page draws",
+    "rows": "write a trace's telling places whole, for the laboratories",
     "fetch": "fetch the embedded target and convert it, once",
     "pairs": "list the pairs on offer",
     "train": "distil a drafter from the embedded target",
     "bench": "measure the app on this machine",
     "profile": "measure this machine: bandwidth, arithmetic, and reads by width",
+    "sweep": "decode a prompt set under every gamma, and drafts that stop early",
+    "grid": "decode one prompt with one seed under every drafter, and compare the texts",
 }
 
 

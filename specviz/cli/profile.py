@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import sys
-import time
 from functools import partial
 from pathlib import Path
 
-from specviz.cli import files
-from specviz.cli.progress import tell
+from specviz.cli import files, tables
+from specviz.cli.progress import carry_out, tell
 from specviz.decoding.profiling import CONTEXT, REPEATS, WIDTHS, Profiler
 from specviz.figures import profile as figures
 from specviz.figures import sentences
-from specviz.figures.table import Table
 from specviz.hardware import measured
 from specviz.hardware.measured import LONGEST_CONTEXT, MOST_REPEATS, MOST_WIDTHS, WIDEST
 from specviz.models import catalogue, loading
-
-TELL_S = 0.5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,42 +60,16 @@ def run(args: argparse.Namespace) -> int:
         repeats=args.repeats,
         widths=args.widths,
     )
-    status = 0
-    try:
-        _measure(profiler)
-    except KeyboardInterrupt:
-        status = 130
-        print("\ninterrupted: what was measured up to here follows", file=sys.stderr)
+    status = carry_out(profiler, "Measuring", "Measured")
     profile = profiler.profile()
     if profile is None:
         raise KeyboardInterrupt
     for table in figures.tables(profile):
-        _print(table)
+        tables.show(table)
     print(sentences.plain(figures.verdict(profile)))
     if args.out is not None:
         args.out.write_text(measured.dump(profile), encoding="utf-8")
     return status
-
-
-def _measure(profiler: Profiler) -> None:
-    told = 0.0
-    tell("Measuring", 0.0)
-    while not profiler.finished:
-        profiler.step()
-        if time.monotonic() - told > TELL_S:
-            told = time.monotonic()
-            tell("Measuring", profiler.done / profiler.total * 0.999)
-    tell("Measured", 1.0)
-
-
-def _print(table: Table) -> None:
-    rows = (table.columns, *table.rows)
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    print(table.caption)
-    for name, *cells in rows:
-        right = (cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))
-        print("  " + "  ".join((name.ljust(widths[0]), *right)).rstrip())
-    print()
 
 
 def _whole(text: str, most: int) -> int:

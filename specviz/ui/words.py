@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from specviz.experiments import WORKLOADS
+
 PAGES = {"Decode": "app.py", "Roofline": "pages/Roofline.py", "Profile": "pages/Profile.py"}
 """The pages by their names, as the sidebar lists them, and their scripts; one that is not there is not listed."""
 
@@ -227,13 +229,26 @@ ROOFLINE = {
     "recorded": "recorded",
 }
 
-PRESETS = {
-    "chat": "Tell me a story about a dragon who was afraid of fire.",
-    "code": "Write a Python function that checks whether a number is prime.",
-    "list": "List ten animals that live in the sea.",
-    "repetition": "Repeat this sentence five times: The quick brown fox jumps over the lazy dog.",
-    "translation": "Translate into French: The weather is beautiful today and we are going to the beach.",
+LINES = {
+    "ran": "ran",
+    "idle": "did not run",
+    "called": "what these lines call",
+    "table": TABLE,
 }
+BENCH = {
+    "rule": "On the bench",
+    "deal": "Deal {count:,} times",
+    "again": "Deal {count:,} again, another seed",
+    "all": "All rules at once",
+    "stop": "Stop",
+    "stopped": "Stopped. What was dealt up to then stays.",
+    "progress": "{name}: {done:,} of {whole:,}",
+    "gamma": "gamma γ: drafts a round",
+    "stays": "A draft that stays",
+    "goes": "A draft that goes",
+}
+
+PRESETS = WORKLOADS
 OWN = "own text"
 RECORDED = "recorded"
 OWN_LABEL = "Your text, up to 2,000 characters"
@@ -254,6 +269,15 @@ RULE_HELP = {
     "token_match": "The target draws for itself; a draft stays where it is that very token.",
     "block_verification": "All coins together: the last one inside its bar carries every draft before it.",
 }
+ENTRANTS = RULES | {
+    "drafter_at_0": "Sampling, drafter at 0",
+    "resample_from_p": "Dealt again from p",
+    "match_then_redraw": "Match, then drawn anew",
+    "strike_out": "Draft struck out of p",
+    "q_before_temperature": "q before temperature",
+    "argmax_drafted_softmax_reported": "argmax, softmax reported",
+}
+"""What is on trial at a place: the rules, and after them what is wrong, or given a wrong draft."""
 RARE_RULES = ("token_match", "block_verification")
 DRAFTERS = {"model": "small model", "target": "the target itself", "ngram": "n-gram: copies", "none": "none"}
 DRAFTER_HELP = {
@@ -465,4 +489,33 @@ CARDS = {
         "reached": "It loses: more drafts cost more reads, and bring hardly more tokens. Try a smaller gamma, or "
         "another prompt: copies from a repetitive text pay.",
     },
+}
+
+GUMBEL: dict[str, Any] = {
+    "lead": "One noise, two models: both race with the same random distances. So the drafter changes how fast the text "
+    "comes, and never what it says.",
+    "title": "The race",
+    "recorded": "recorded",
+    "measured": "measured here",
+    "file": "from a file",
+    "race": "What races",
+    "sources": {"gumbel": "a recorded run", "decode": "the run on Decode", "hand": "a few tokens"},
+    "pair": "Two distributions",
+    "place": "place",
+    "before": "◂",
+    "before.help": "the place before",
+    "after": "▸",
+    "after.help": "the next place",
+    "noise": "noise (seed)",
+    "noise.help": "0: the noise that the run had. Any other number is new noise for this place, the same each time.",
+    "noise.hand": "Any number: the same noise each time.",
+    "new": "New noise",
+    "hundred": "100 more",
+    "happened": "As it happened",
+    "races.title": "The race between a few tokens",
+    "family": "Along",
+    "match_seed": "seed of the races",
+    "replay": "place",
+    "no_run": "No recorded run is here: the tokens below are made up.",
+    "uncoupled": "This run’s models did not share noise: what you see is the noise of seed {seed}.",
 }
