@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import codecs
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from specviz.trace import Trace
 
@@ -79,8 +79,10 @@ class Reader:
 class Texts:
     """The texts of a trace's tokens by id."""
 
-    def __init__(self, known: Mapping[int, bytes]) -> None:
+    def __init__(self, known: Mapping[int, bytes], other: Callable[[int], bytes] | None = None) -> None:
+        """``known`` are the tokens' bytes; ``other`` is asked for ids that are not among them."""
         self._known = known
+        self._other = other or (lambda token_id: f"#{token_id}".encode())
 
     @classmethod
     def of(cls, trace: Trace) -> Texts:
@@ -88,8 +90,9 @@ class Texts:
         return cls(trace.token_bytes())
 
     def raw(self, token_id: int) -> bytes:
-        """The token's bytes; ``#id`` where the trace does not say."""
-        return self._known.get(token_id, f"#{token_id}".encode())
+        """The token's bytes; ``#id`` where nobody knows."""
+        found = self._known.get(token_id)
+        return self._other(token_id) if found is None else found
 
     def __call__(self, token_id: int) -> str:
         """The token on its own, made visible."""

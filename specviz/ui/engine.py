@@ -46,7 +46,7 @@ class Engine:
         from specviz.decoding.decoder import Decoder
         from specviz.decoding.settings import Settings
 
-        _check_ids(pair, trace)
+        check_ids(pair, trace)
         return Decoder(pair, trace, Settings(drafter="none")).one_at_a_time(round_)
 
     def close(self) -> None:
@@ -63,11 +63,11 @@ class Engine:
             return Decoder.start(pair, prompt, wanted, length)
         if old is not None and old.pair is pair and old.trace.header.prompt_ids == trace.header.prompt_ids:
             return old if old.trace is trace and old.settings == wanted else old.resume(trace, wanted)
-        _check_ids(pair, trace)
+        check_ids(pair, trace)
         return Decoder(pair, trace, wanted)
 
 
-def _check_ids(pair: Pair, trace: Trace) -> None:
+def check_ids(pair: Pair, trace: Trace) -> None:
     """A trace may come from a file: its ids must be this pair's, and mean the same tokens to it."""
     header = trace.header
     ids = (*header.prompt_ids, *trace.text_ids)

@@ -157,12 +157,12 @@ def _opened(wanted: Wanted, arrival: Arrival) -> Decode:
     notice = words.literal(arrival.complaint)
     same = next((found for found in recordings.every() if _is_of(found, wanted)), None) if arrival.at else None
     if same is not None:
-        run = _recorded(same)
+        run = recorded(same)
         event = events.find(Timeline(run.trace), arrival.at)
         notice = notice if event is not None else f"{notice} {_not_there(arrival.at, run)}".strip()
         return Decode(replace(run, event=event or run.event), notice=notice)
     found = recordings.for_settings(wanted.settings) or recordings.first()
-    run = _recorded(found) if found is not None else _fresh(wanted)
+    run = recorded(found) if found is not None else _fresh(wanted)
     now = Decode(run, notice=notice)
     if arrival.at and wanted.prompt:
         now.bound, now.goal, now.request = arrival.at, "round", 1
@@ -186,7 +186,8 @@ def _not_there(at: str, run: Run) -> str:
     return words.LINK["no_moment"].format(at=at, rounds="1 round" if rounds == 1 else f"{rounds} rounds")
 
 
-def _recorded(recording: Recording) -> Run:
+def recorded(recording: Recording) -> Run:
+    """The recording as a run, at its first rejection."""
     run = Run(
         key=f"run-{next(_keys)}",
         trace=recording.trace,
@@ -420,7 +421,7 @@ def open_recording(name: str) -> None:
     """Show a recording and set the controls to it; to be called from a callback."""
     found = recordings.recording(name)
     if found is not None:
-        _show(_recorded(found))
+        _show(recorded(found))
 
 
 def open_file(trace: Trace, notice: str = "") -> None:

@@ -7,7 +7,14 @@ from typing import Any
 
 from specviz.experiments import WORKLOADS
 
-PAGES = {"Decode": "app.py", "Roofline": "pages/Roofline.py", "Profile": "pages/Profile.py"}
+PAGES = {
+    "Decode": "app.py",
+    "Overlap": "pages/Overlap.py",
+    "Gumbel": "pages/Gumbel.py",
+    "Gamma": "pages/Gamma.py",
+    "Roofline": "pages/Roofline.py",
+    "Profile": "pages/Profile.py",
+}
 """The pages by their names, as the sidebar lists them, and their scripts; one that is not there is not listed."""
 
 LEAD = (
@@ -207,6 +214,65 @@ PROFILE: dict[str, Any] = {
 }
 ROUNDS = {"title": "Every round in words", "table": "as a table"}
 
+OVERLAP: dict[str, Any] = {
+    "lead": "What do two models share at one place? That is how often a draft stays there. Bend both, and try every rule.",
+    "modelled": "modelled",
+    "by_hand": "by hand",
+    "source": "Where the chances are from",
+    "sources": {"run": "a place of the run", "hand": "bent by hand"},
+    "preset": "Pairs to begin with",
+    "place": "Places of the run",
+    "other": "any other place",
+    "ask": "Ask the models for place {position}",
+    "ask.help": "One read of each model gives their chances for the whole vocabulary.",
+    "unasked": "The record lists a few tokens of this place only. The place before stays until the models are asked.",
+    "absent": "The models are not on this machine, so only the places above can be taken: {reason}",
+    "no_run": "No run is here: bend the two by hand.",
+    "title.hand": "Bend what each model wants",
+    "title.run": "What each model wanted: {label}",
+    "note.hand": "Drag the triangles or type: the other tokens share what is left.",
+    "note.warped": "The triangles stand where you left them; the bars are what temperature, top-k and top-p make of it.",
+    "note.run": "The whole vocabulary is behind it: {count} tokens.",
+    "lists": "Type or paste both",
+    "p": "p, the target’s",
+    "q": "q, the drafter’s",
+    "list.help": "2 to 12 numbers, at least 0 and not all 0, with spaces or commas between. They are scaled to add up to 1; "
+    "a shorter list goes on with zeros.",
+    "list.takes": "it takes 2 to 12 numbers, at least 0 and not all 0",
+    "list.refused": "{model} “{raw}” cannot be used: {takes}. {instead} stays.",
+    "preset.takes": "that is not on offer",
+    "place.takes": "this run has no such judged place",
+    "place.instead": "the first of its places",
+    "p_temperature": "temperature of the target",
+    "q_temperature": "temperature of the drafter",
+    "pq_top_k": "top-k of both",
+    "pq_top_p": "top-p of both",
+    "p_temperature.note": "moves p: what the text is drawn from changes",
+    "q_temperature.note": "moves q only: speed changes, the text’s chances do not",
+    "own": "as the run had it",
+    "own.button": "back to the run’s own settings",
+    "wrong_drafts": "also a drafter that lies: it draws from other chances than it reports",
+    "entrants": {
+        "speculative_sampling": ("Speculative sampling", "a coin for min(1, p/q), else the gaps are filled"),
+        "drafter_at_0": ("… drafter at temperature 0", "the same, and the drafter always takes its first choice"),
+        "gumbel_coupling": ("Gumbel coupling", "both pick with the same noise"),
+        "token_match": ("Token match", "the target draws for itself"),
+        "block_verification": ("Block verification", "drafts are judged together; one alone is speculative sampling"),
+        "greedy": ("Greedy", "both at temperature 0"),
+        "resample_from_p": ("Redealt from p", "after a rejection the whole of p is drawn from, gaps or not"),
+        "match_then_redraw": ("Drawn once more", "the target’s own draw differs, and is thrown away for another"),
+        "strike_out": ("Only struck out", "after a rejection p without the draft, though the coin was min(1, p/q)"),
+        "q_before_temperature": ("q from before temperature", "drafts drawn at one temperature, reported at another"),
+        "argmax_drafted_softmax_reported": ("First choice drafted", "the first choice is drafted, chances are reported"),
+    },
+}
+BEND = {
+    "handle": {"p": "drag: p", "q": "drag: q"},
+    "chance": "{model} of {token}",
+    "add": "+ another token",
+    "remove": "take {token} away",
+}
+
 ROOFLINE = {
     "lead": "What does the chip wait for? Nearly always for its memory: a token takes one read of all the weights.",
     "modelled": "modelled",
@@ -246,6 +312,30 @@ BENCH = {
     "gamma": "gamma γ: drafts a round",
     "stays": "A draft that stays",
     "goes": "A draft that goes",
+}
+
+POSITIONS = {
+    "place": "{number} · after “{tail}” · {fate}",
+    "first": "{number} · the first token · {fate}",
+    "kept": "kept",
+    "rejected": "rejected",
+    "bonus": "bonus",
+    "plain": "plain",
+    "told.kept": "The draft {draft} was kept here.",
+    "told.rejected": "The draft {draft} was rejected here, and {token} took its place.",
+    "told.bonus": "All drafts before it were kept, and {token} is the bonus.",
+    "told.plain": "Nothing was drafted here: {token} is the target’s own.",
+    "recorded": "recorded",
+    "measured": "measured",
+    "nowhere": "This run has no place {asked}: counted with the prompt, those of its text go from {first} to {last}. "
+    "Choose one of the list.",
+    "nothing": "This run has no text yet, so it has no places. Step on the Decode page first.",
+    "absent": "Only places whose rows are recorded can be taken: for any other the models are needed, and they are not "
+    "on this machine. Fetch the embedded pair on the Decode page, or run `python -m specviz fetch`.",
+    "fixed": "This run’s pair is not on offer here, so no model can read its places again.",
+    "loading": "The models are loading; then they read this place.",
+    "refused": "This place cannot be read: {reason}.",
+    "failed": "Reading this place failed ({reason}). Choose it again, or another.",
 }
 
 PRESETS = WORKLOADS
