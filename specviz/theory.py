@@ -60,6 +60,48 @@ def measured_speedup(tokens_per_pass: float, gamma: float, plain_s: float, verif
     return tokens_per_pass * plain_s / (gamma * draft_s + verify_s)
 
 
+class Losses(NamedTuple):
+    """Speed over plain decoding as what is ideal is given up, one thing after the other; ``real`` is what is left."""
+
+    ideal: float
+    """Every draft kept, drafts free, a wide read as cheap as a narrow one."""
+    kept: float
+    """The tokens that a read really brought."""
+    drafted: float
+    """Minus the drafter's time."""
+    read: float
+    """Minus what a wider read takes longer."""
+    real: float
+    """Minus everything outside of reads."""
+
+
+def losses(
+    tokens_per_pass: float, gamma: float, plain_s: float, verify_s: float, draft_s: float, speed: float
+) -> Losses:
+    """Where a speed was lost. Each entry over the one before is one thing's factor; differences add up to the whole.
+
+    Args:
+        tokens_per_pass: emitted tokens / target passes.
+        gamma: drafts a round; the mean where rounds differ.
+        plain_s: target pass over one token.
+        verify_s: target pass of a round with drafts.
+        draft_s: drafter passes of a round, together.
+        speed: measured, over plain decoding.
+
+    Raises:
+        ValueError: a read takes no time, or another time is negative.
+    """
+    if min(plain_s, verify_s) <= 0 or min(draft_s, gamma) < 0:
+        raise ValueError(f"a read must take time, got plain {plain_s} s, verify {verify_s} s, drafts {draft_s} s")
+    return Losses(
+        ideal=gamma + 1,
+        kept=tokens_per_pass,
+        drafted=tokens_per_pass * plain_s / (plain_s + draft_s),
+        read=tokens_per_pass * plain_s / (verify_s + draft_s),
+        real=speed,
+    )
+
+
 def operations_factor(alpha: float, gamma: int, c_ops: float) -> float:
     """Arithmetic spent a token over that of plain decoding: (gamma c_ops + gamma + 1) / tokens a pass.
 

@@ -38,7 +38,7 @@ def _draw(key: str, make: Callable[[], Panel]) -> None:
         st.text(panel.story)
     if panel.figure is not None:
         plot.draw(panel.figure, key=f"plot_{key}", alt=panel.alt, table=panel.table)
-    else:
+    elif panel.table.rows:
         st.markdown(markdown(panel.table))
         st.caption(words.literal(panel.table.caption))
     if detail:

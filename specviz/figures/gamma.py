@@ -1,0 +1,334 @@
+"""Gamma: what a number of drafts should bring, where no number pays, and how an engine is told.
+
+Every number here is modelled by :mod:`specviz.theory`, but for today's alpha and c, which are marked as what they are.
+Measured sweeps are drawn in :mod:`specviz.figures.sweep`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import plotly.graph_objects as go
+
+from specviz import theory
+from specviz.figures.charts import Panel, colour, escaped, figure
+from specviz.figures.numbers import probability, significant
+from specviz.figures.roofline import times
+from specviz.figures.table import Table
+
+MOST = 40
+"""The largest gamma that is looked at: alpha .95 and c .01 have their best one here."""
+ALPHAS = tuple(step / 50 for step in range(51))
+CHEAPEST, DEAREST = 0.005, 1.0
+RATIOS = tuple(CHEAPEST * (DEAREST / CHEAPEST) ** (step / 40) for step in range(41))
+LABELLED_ALPHAS = (0.1, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.96)
+LABELLED_RATIOS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
+FACTORS = (0.125, 0.25, 0.5, 1, 2, 4, 8, 16, 32, 64)
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What the visitor set: alpha in [0, 1], c and c_ops at least 0, gamma in 0..40."""
+
+    alpha: float
+    c: float
+    gamma: int
+    c_ops: float = 0.1
+
+    @property
+    def speed(self) -> float:
+        """Expected speed over the target alone."""
+        return theory.speedup(self.alpha, self.gamma, self.c)
+
+    @property
+    def best(self) -> int:
+        """The gamma with the largest speed."""
+        return theory.optimal_gamma(self.alpha, self.c, MOST)
+
+    @property
+    def endless(self) -> bool:
+        """Whether every further draft pays, so that there is no best gamma."""
+        return (self.c == 0 and self.alpha > 0) or (self.alpha == 1 and self.c < 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Today:
+    """Alpha and c as they came out today, and where each is from."""
+
+    alpha: float
+    c: float
+    source: str
+    badge: str
+
+
+# --- a curve by gamma -------------------------------------------------------------------------------------------------
+
+
+def curves(scene: Scene) -> Panel:
+    """Tokens a read, speed and arithmetic, all against the target alone, for gamma 0 to 40."""
+    gammas = range(MOST + 1)
+    expected = [theory.expected_tokens(scene.alpha, gamma) for gamma in gammas]
+    speeds = [theory.speedup(scene.alpha, gamma, scene.c) for gamma in gammas]
+    work = [theory.operations_factor(scene.alpha, gamma, scene.c_ops) for gamma in gammas]
+    low, high = min(1.0, *speeds), max(*expected, *work)
+    drawn = figure(
+        x={"title": "gamma γ: drafts a round", "dtick": 4, "range": [-0.5, MOST + 0.5]},
+        y={
+            "title": "times the target alone",
+            "type": "log",
+            "tickvals": FACTORS,
+            "ticktext": [f"{significant(factor, 3)}×" for factor in FACTORS],
+            "range": [math.log10(low * 0.85), math.log10(high * 1.15)],
+        },
+        hovermode="x unified",
+    )
+    lines: tuple[tuple[str, list[float], str, str, int], ...] = (
+        ("speed", speeds, "ink", "solid", 3),
+        ("tokens a read", expected, "target", "dash", 2),
+        ("arithmetic a token", work, "muted", "dot", 2),
+    )
+    for name, values, ink, dash, width in lines:
+        drawn.add_scatter(
+            x=list(gammas),
+            y=values,
+            mode="lines",
+            name=name,
+            line={"color": colour(ink), "dash": dash, "width": width},
+            hovertemplate=f"{name} %{{y:.2f}}×<extra></extra>",
+        )
+    drawn.add_hline(y=1, line={"color": colour("muted"), "width": 1})
+    marks = [("yours", scene.gamma, "circle-open")]
+    if not scene.endless:
+        marks.insert(0, ("best", scene.best, "diamond"))
+    for name, gamma, symbol in marks:
+        drawn.add_scatter(
+            x=[gamma],
+            y=[speeds[gamma]],
+            mode="markers",
+            marker={"symbol": symbol, "size": 12, "color": colour("ink"), "line": {"width": 2.5}},
+            name=f"{name}: gamma {gamma}",
+            hovertemplate=f"{name}: gamma {gamma}, {times(speeds[gamma])}<extra></extra>",
+        )
+    brings, costs = expected[scene.gamma], 1 + scene.gamma * scene.c
+    bound = "no limit" if scene.alpha == 1 else f"{1 / (1 - scene.alpha):.2f} tokens a read"
+    return Panel(
+        "What a gamma should bring",
+        story(scene),
+        (
+            f"Gamma {scene.gamma}: a round brings {brings:.2f} tokens and costs {costs:.2f} reads of the target "
+            f"(1 + {scene.gamma} × {significant(scene.c)}).",
+            f"Arithmetic: {times(work[scene.gamma])} that of the target alone for every token: time is bought with it.",
+            f"Who always stopped drafting just in time would get {bound}.",
+            "Assumed: every draft stays with the same chance, a wider read takes no longer, and nothing else takes "
+            "time. The sweep below measures all three.",
+        ),
+        "tokens a read  E = 1 + α + … + α^γ        speed = E ÷ (1 + γ c)        arithmetic = (γ c_ops + γ + 1) ÷ E\n"
+        f"E = {brings:.4f}    speed = {brings:.4f} ÷ {costs:.4f} = {scene.speed:.4f}    "
+        f"arithmetic = {work[scene.gamma]:.4f}\n"
+        f"without the closing token (a common slip): {(brings - 1) / costs:.4f}\n"
+        "Leviathan et al. 2023, arXiv 2211.17192: equation 1, theorems 3.8 and 3.11",
+        Table(
+            f"By gamma, at shared {probability(scene.alpha)} and c {significant(scene.c)}, modelled",
+            ("gamma", "tokens a read", "reads a round costs", "speed", "arithmetic a token"),
+            tuple(
+                (
+                    str(gamma),
+                    f"{expected[gamma]:.4f}",
+                    f"{1 + gamma * scene.c:.3f}",
+                    times(speeds[gamma]),
+                    times(work[gamma]),
+                )
+                for gamma in gammas
+            ),
+        ),
+        drawn,
+        f"Speed, tokens a read and arithmetic against gamma from 0 to {MOST}. {story(scene)}",
+    )
+
+
+def story(scene: Scene) -> str:
+    """The best gamma, and what is to be said of the one that is set."""
+    at = f"With shared {probability(scene.alpha)} and c {significant(scene.c)}"
+    best, speed = scene.best, theory.speedup(scene.alpha, scene.best, scene.c)
+    if scene.endless:
+        first = f"{at} every further draft pays: there is no best gamma."
+    elif not best:
+        first = f"{at} no gamma pays: a draft costs more than it brings, and the target alone is fastest."
+    else:
+        first = f"{at}, {best} {'draft' if best == 1 else 'drafts'} a round should be best: {times(speed)}."
+    return first if best == scene.gamma and not scene.endless else f"{first} {verdict(scene)}"
+
+
+def verdict(scene: Scene) -> str:
+    """What the gamma that is set should do."""
+    if not scene.gamma:
+        return "Yours, gamma 0: no drafts, plain decoding, one read a token."
+    speed = scene.speed
+    if speed < 1:
+        return f"Yours, gamma {scene.gamma}: {times(speed)}, slower than the target alone; the drafter’s reads eat it."
+    return f"Yours, gamma {scene.gamma}: {times(speed)}" + (", as fast as the target alone." if speed == 1 else ".")
+
+
+# --- the best gamma over alpha and c ----------------------------------------------------------------------------------
+
+
+@cache
+def _best() -> tuple[tuple[int, ...], ...]:
+    """The best gamma by alpha (rows) and c (columns)."""
+    return tuple(tuple(theory.optimal_gamma(alpha, c, MOST) for c in RATIOS) for alpha in ALPHAS)
+
+
+@cache
+def _ground() -> go.Figure:
+    """The map without the visitor's marks: it never changes."""
+    drawn = figure(
+        x={
+            "title": "c: time of a drafter’s read, in reads of the target",
+            "type": "log",
+            "tickvals": (0.005, *LABELLED_RATIOS, 1),
+            "ticktext": [significant(ratio, 1) for ratio in (0.005, *LABELLED_RATIOS, 1)],
+            "range": [math.log10(CHEAPEST), math.log10(DEAREST)],
+            "showgrid": False,
+        },
+        y={"title": "shared (alpha)", "range": [0, 1], "dtick": 0.2, "showgrid": False},
+        hovermode="closest",
+    )
+    drawn.add_heatmap(
+        x=RATIOS,
+        y=ALPHAS,
+        z=[[math.log2(gamma + 1) for gamma in row] for row in _best()],
+        text=[[str(gamma) for gamma in row] for row in _best()],
+        colorscale=[[0, colour("paper")], [1, colour("muted")]],
+        opacity=0.45,
+        showscale=False,
+        hovertemplate="shared %{y:.2f}, c %{x:.3~g}: best gamma %{text}<extra></extra>",
+    )
+    places = [(alpha, c) for alpha in LABELLED_ALPHAS for c in LABELLED_RATIOS]
+    drawn.add_scatter(
+        x=[c for _, c in places],
+        y=[alpha for alpha, _ in places],
+        mode="text",
+        text=[str(theory.optimal_gamma(alpha, c, MOST)) for alpha, c in places],
+        textfont={"color": colour("ink"), "size": 12},
+        hoverinfo="skip",
+        showlegend=False,
+    )
+    return drawn
+
+
+def best_map(scene: Scene, today: Today | None) -> Panel:
+    """The best gamma over alpha and c, with what is set and what came out today on it."""
+    drawn = go.Figure(_ground())
+    marks: list[tuple[str, float, float, str, dict[str, Any]]] = [
+        ("yours", scene.alpha, scene.c, "circle-open", {"size": 16, "line": {"width": 2.5}})
+    ]
+    if today is not None:
+        label = f"today ({today.badge})"
+        marks.append(
+            (label, today.alpha, today.c, "x-thin", {"size": 14, "line": {"width": 4, "color": colour("ink")}})
+        )
+    for name, alpha, c, symbol, marker in marks:
+        drawn.add_scatter(
+            x=[min(max(c, CHEAPEST), DEAREST)],
+            y=[alpha],
+            mode="markers",
+            name=escaped(name),
+            marker={"symbol": symbol, "color": colour("ink")} | marker,
+            cliponaxis=False,
+            hovertemplate=escaped(f"{name}: shared {probability(alpha)}, c {significant(c)}") + "<extra></extra>",
+        )
+    return Panel(
+        "Where drafting pays, and how far ahead",
+        _here(today) if today is not None else "The numbers are the best gamma. Where they are 0, no draft pays.",
+        (
+            "The numbers on the map are the best gamma. 0: shared is not above c, so no number of drafts pays.",
+            "A good drafter and a cheap one: up and to the left, many drafts pay. A drafter that is large enough to "
+            "agree more often also costs more: up and to the right.",
+            *(
+                (f"The cross: shared {probability(today.alpha)}, c {significant(today.c)}, from {today.source}.",)
+                if today is not None
+                else ()
+            ),
+        ),
+        "γ* = argmax (1 + α + … + α^γ) ÷ (1 + γ c), the smaller of equals, up to γ = 40\n"
+        "α > c: some γ ≥ 1 pays, by at least (1 + α) ÷ (1 + c)        α ≤ c: γ* = 0 (corollary 3.9)",
+        Table(
+            "Best gamma and speed by shared (alpha, rows) and c (columns), modelled",
+            ("shared", *(f"c {significant(c, 1)}" for c in LABELLED_RATIOS)),
+            tuple((f"{alpha:g}", *(_cell(alpha, c) for c in LABELLED_RATIOS)) for alpha in LABELLED_ALPHAS),
+        ),
+        drawn,
+        "Best gamma over shared and c: many drafts where shared is high and c small, 0 where shared is not above c. "
+        + (_here(today) if today is not None else ""),
+        badge="modelled" if today is None else f"modelled · cross {today.badge}",
+    )
+
+
+def _cell(alpha: float, c: float) -> str:
+    best = theory.optimal_gamma(alpha, c, MOST)
+    return f"{best}: {times(theory.speedup(alpha, best, c))}"
+
+
+def _here(today: Today) -> str:
+    best = theory.optimal_gamma(today.alpha, today.c, MOST)
+    at = f"Today’s pair, the cross: shared {probability(today.alpha)}, c {significant(today.c)}"
+    if not best:
+        return f"{at}. No draft should pay there."
+    speed = theory.speedup(today.alpha, best, today.c)
+    return f"{at}. There {best} {'draft' if best == 1 else 'drafts'} a round should be best, {times(speed)}."
+
+
+# --- in an engine -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """How an engine is told a gamma: what to type, its page of documentation, and what to know."""
+
+    name: str
+    flags: str
+    page: str
+    note: str
+
+
+def engines(gamma: int) -> tuple[Engine, ...]:
+    """The flags for this gamma with a separate drafter; TARGET and DRAFTER stand for the models' names or files."""
+    config = json.dumps({"method": "draft_model", "model": "DRAFTER", "num_speculative_tokens": gamma})
+    return (
+        Engine(
+            "vLLM",
+            f"vllm serve TARGET --speculative-config '{config}'",
+            "https://docs.vllm.ai/en/latest/features/speculative_decoding/draft_model/",
+            "It drafts the drafter’s first choice unless “draft_sample_method” is “probabilistic”: other drafts, so "
+            "another acceptance than shared (alpha).",
+        ),
+        Engine(
+            "SGLang",
+            "python3 -m sglang.launch_server --model TARGET --speculative-algorithm STANDALONE \\\n"
+            "  --speculative-draft-model-path DRAFTER --speculative-num-steps "
+            f"{gamma} --speculative-eagle-topk 1 --speculative-num-draft-tokens {gamma + 1}",
+            "https://docs.sglang.io/docs/advanced_features/speculative_decoding",
+            "The steps are gamma; the draft tokens are the rows of the read, gamma + 1. Set all three or none.",
+        ),
+        Engine(
+            "llama.cpp",
+            "llama-server -m TARGET.gguf -md DRAFTER.gguf --spec-type draft-simple \\\n"
+            f"  --spec-draft-n-max {gamma} --spec-draft-n-min 0 --spec-draft-p-min 0",
+            "https://github.com/ggml-org/llama.cpp/blob/master/docs/speculative.md",
+            f"Builds from before April 2026 say --draft-max {gamma} and know no draft-simple "
+            "(ggml-org/llama.cpp#22397, #22964). A --spec-draft-p-min above 0 stops early: adaptive gamma.",
+        ),
+        Engine(
+            "transformers",
+            f"drafter.generation_config.num_assistant_tokens = {gamma}\n"
+            'drafter.generation_config.num_assistant_tokens_schedule = "constant"\n'
+            "drafter.generation_config.assistant_confidence_threshold = 0.0\n"
+            "target.generate(**inputs, assistant_model=drafter, do_sample=True)",
+            "https://huggingface.co/docs/transformers/main/en/assisted_decoding",
+            "Left alone it drafts up to 20 and stops where the drafter’s confidence is below 0.4.",
+        ),
+    )
