@@ -86,12 +86,17 @@ def current() -> tuple[Profile | None, str]:
     own = st.session_state.get("profile")
     if own is not None:
         return own, st.session_state.get("profile_origin", MEASURED_HERE)
+    return recorded(), RECORDED_HERE
+
+
+def recorded() -> Profile | None:
+    """The profile that ships; None where its file is not there."""
     path = recordings.FOLDER.parent / RECORDED
-    return (_recorded(str(path), path.stat().st_mtime_ns) if path.exists() else None), RECORDED_HERE
+    return _read(str(path), path.stat().st_mtime_ns) if path.exists() else None
 
 
 @st.cache_resource(show_spinner=False, max_entries=4)
-def _recorded(path: str, modified: int) -> Profile | None:
+def _read(path: str, modified: int) -> Profile | None:
     """Read once a process; ``modified`` is part of the key."""
     try:
         return measured.load(Path(path).read_text(encoding="utf-8"))
