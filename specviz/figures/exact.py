@@ -204,12 +204,14 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One picture: a bar for each label."""
+    """One picture: a bar for each label. ``kept`` is the chance that a draft stays, where the picture is about that."""
 
     title: str
     caption: str
     bars: tuple[Bar, ...]
     wrong: bool = False
+    right: bool = False
+    kept: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

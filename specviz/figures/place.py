@@ -221,7 +221,7 @@ def _panel(title: str, here: _Here, read: bool, standing: str | None) -> Place:
     others = _others(here, shown)
     every = (*bars, *((others,) if others else ()))
     whole = here.row.rest is not None and here.row.rest.p is not None
-    together = _together(every, here.side) if whole and here.mode != "pale" and others is not None else None
+    together = sum_up(every, here.side) if whole and here.mode != "pale" and others is not None else None
     alpha = together.both if together is not None and here.side == "both" else None
     heads = tuple(LANE_HEADS.get(here.mode, HEADS)[model] for model in here.models)
     place = Place(
@@ -240,7 +240,7 @@ def _panel(title: str, here: _Here, read: bool, standing: str | None) -> Place:
         reach=_reach(here),
         formula=_formula(here, alpha),
     )
-    return replace(place, table=_table(place))
+    return replace(place, table=as_table(place))
 
 
 # --- rows -------------------------------------------------------------------------------------------------------------
@@ -286,7 +286,7 @@ def _bar(token: Token, here: _Here) -> Bar:
     p = token.p if "target" in here.models else None
     q = token.q if "drafter" in here.models else None
     both = min(p, q) if p is not None and q is not None else 0.0
-    bar = _split(here.texts(token.id), p, q, both, None if here.weight is None else here.weight * (p or 0.0))
+    bar = bar_of(here.texts(token.id), p, q, both, None if here.weight is None else here.weight * (p or 0.0))
     sign, word = here.names.get(token.id, ("", ""))
     bar = replace(bar, sign=sign, word=word)
     if here.mode == "race":
@@ -312,7 +312,8 @@ def _with_lanes(bar: Bar, runs: Race, runners: dict[str, Token | None]) -> Bar:
     )
 
 
-def _split(label: str, p: float | None, q: float | None, both: float, owed: float | None) -> Bar:
+def bar_of(label: str, p: float | None, q: float | None, both: float, owed: float | None = None) -> Bar:
+    """A row on the baseline: ``both`` is what the two give it alike, for many tokens the sum of that."""
     written = numbers.told_apart(*(x for x in (p, q, owed) if x is not None))
     return Bar(label, p, q, both, max((p or 0.0) - both, 0.0), max((q or 0.0) - both, 0.0), written=written, owed=owed)
 
@@ -333,7 +334,7 @@ def _others(here: _Here, shown: Sequence[Token]) -> Bar | None:
         return None
     count = (rest.count or 0) + len(left)
     owed = here.weight * p if here.weight is not None and p is not None else None
-    bar = _split(f"{count:,} {'other' if count == 1 else 'others'}", p, q, both, owed)
+    bar = bar_of(f"{count:,} {'other' if count == 1 else 'others'}", p, q, both, owed)
     if here.mode != "race":
         return bar
     runs = Race(here.row, here.models)
@@ -350,7 +351,8 @@ def _sum(rest: float | None, left: Sequence[Token], model: str) -> float | None:
     return None if rest is None else rest + sum(_chance(token, model) for token in left)
 
 
-def _together(bars: Sequence[Bar], side: str) -> Bar | None:
+def sum_up(bars: Sequence[Bar], side: str) -> Bar | None:
+    """The last row: all rows added up, as far as the models of this ``side`` are known."""
     if side == "waiting":
         return None
     both, only_target, only_drafter = (
@@ -439,8 +441,8 @@ def _formula(here: _Here, alpha: float | None) -> str | None:
     return "\n".join(told) or None
 
 
-def _table(place: Place) -> Table:
-    """The same in words. Before the target has read, what the two share is not known: a dash."""
+def as_table(place: Place) -> Table:
+    """The same in numbers. Before the target has read, what the two share is not known: a dash."""
     every = [*place.bars, *(bar for bar in (place.others, place.together) if bar is not None)]
     if place.mode in LANE_HEADS:
         lanes = [bar for bar in every if bar is not place.together]

@@ -150,12 +150,26 @@ LANES: dict[str, Any] = {
     "board": "On a board",
     "no_drafts": "On this machine, measured: no drafts, so there is nothing to compare.",
 }
-PROFILE: dict[str, Any] = {
-    "lead": "Is it really memory? What this machine copies, multiplies and reads, measured, "
-    "beside what that would allow.",
+RUNNING: dict[str, Any] = {
     "recorded": "recorded",
     "here": "measured here",
     "file": "from a file",
+    "cancel": "Cancel",
+    "left": "{progress}; about {time} left",
+    "left.soon": "{progress}; a few seconds left",
+    "seconds": "{count} seconds",
+    "minutes": "{count} minutes",
+    "waiting": "Waiting for the device: {before} before you.",
+    "unloadable": "The models could not be loaded: {reason}",
+    "json": "Download all of it (JSON)",
+    "refused": "{reason}. What is shown stays.",
+    "size": "the file has {size:.1f} MB, and at most 1 MB is read",
+}
+"""What every experiment that a page runs has to say; each has words of its own besides."""
+
+PROFILE: dict[str, Any] = RUNNING | {
+    "lead": "Is it really memory? What this machine copies, multiplies and reads, measured, "
+    "beside what that would allow.",
     "standing": "{pair} · {context:,} tokens in the caches · {created}",
     "measured": "measured",
     "rows": "rows of the read",
@@ -167,18 +181,12 @@ PROFILE: dict[str, Any] = {
     "ratios": "c: a drafter read in target reads",
     "tables": ["the machine as a table", "the reads as a table"],
     "table": "as a table",
-    "measure": "Measure this machine",
+    "start": "Measure this machine",
     "again": "Measure again",
-    "cancel": "Cancel",
     "context": "tokens in the caches",
     "alone": "Measuring takes the device for itself: whoever decodes meanwhile waits until it is over, "
     "because a time taken while others decode is no measurement. Close other programs too.",
     "progress": "{done} of {total} samples",
-    "left": "{progress}; about {time} left",
-    "left.soon": "{progress}; a few seconds left",
-    "seconds": "{count} seconds",
-    "minutes": "{count} minutes",
-    "waiting": "Waiting for the device: {before} before you.",
     "cancelled": "Cancelled. What was measured up to then is shown.",
     "cancelled.nothing": "Cancelled before anything was measured: a sample counts after one turn that warms up.",
     "too_long": "This cannot be measured: {reason}.",
@@ -187,13 +195,9 @@ PROFILE: dict[str, Any] = {
     "models": "The models are loading; then it measures.",
     "absent": "The models are not on this machine, so it cannot be measured: fetch the embedded pair on the Decode "
     "page, or run `python -m specviz fetch`.",
-    "unloadable": "The models could not be loaded: {reason}",
     "csv": "Download the reads (CSV)",
-    "json": "Download all of it (JSON)",
     "open": "Open a profile",
     "open.label": "A profile from a file (.json, at most 1 MB)",
-    "refused": "{reason}. What is shown stays.",
-    "size": "the file has {size:.1f} MB, and at most 1 MB is read",
     "back": "Back to the recorded profile",
     "none": "No recorded profile is here. Measure this machine.",
     "server": "And your server?",
@@ -212,10 +216,49 @@ PROFILE: dict[str, Any] = {
     "end": "100 %",
     "end.over": "the dashed line: 100 %",
 }
+SWEEP: dict[str, Any] = RUNNING | {
+    "start": "Measure it here",
+    "again": "Measure again",
+    "alone": "Measuring takes the device for itself: whoever decodes meanwhile waits, because a time taken while "
+    "others decode is no measurement. Close other programs too.",
+    "progress": "{done:,} of {total:,} tokens",
+    "cancelled": "Cancelled. What was measured up to then is shown; every text is as long as the others.",
+    "cancelled.nothing": "Cancelled before anything was measured.",
+    "too_long": "This cannot be measured: {reason}.",
+    "failed": "The sweep ended early ({reason}). What was measured up to then is shown.",
+    "memory": "The machine ran out of memory. Close other programs, or take fewer or shorter prompts, and measure "
+    "again.",
+    "models": "The models are loading; then it measures.",
+    "absent": "The models are not on this machine, so nothing can be measured: fetch the embedded pair on the Decode "
+    "page, or run `python -m specviz fetch`.",
+    "csv": "Download the figures (CSV)",
+    "open": "Open a sweep",
+    "open.label": "A sweep from a file (.json, at most 1 MB)",
+    "back": "Back to the recorded sweep",
+    "none": "No recorded sweep is here. Measure this machine.",
+}
+GRID: dict[str, Any] = RUNNING | {
+    "here": "decoded here",
+    "start": "Decode them all here",
+    "again": "Decode them all again",
+    "progress": "{done:,} of {total:,} tokens",
+    "cancelled": "Cancelled. The texts that were through by then are shown.",
+    "cancelled.nothing": "Cancelled before the first text was through.",
+    "too_long": "This cannot be decoded: {reason}.",
+    "failed": "It ended early ({reason}). The texts that were through by then are shown.",
+    "memory": "The machine ran out of memory. Close other programs, or take a smaller pair, and try again.",
+    "models": "The models are loading; then they decode.",
+    "absent": "The models are not on this machine, so nothing can be decoded: fetch the embedded pair on the Decode "
+    "page, or run `python -m specviz fetch`.",
+    "open": "Open a grid",
+    "open.label": "A grid from a file (.json, at most 1 MB)",
+    "back": "Back to the recorded grid",
+    "none": "No recorded grid is here. Decode the texts on this machine.",
+}
 ROUNDS = {"title": "Every round in words", "table": "as a table"}
 
 OVERLAP: dict[str, Any] = {
-    "lead": "What do two models share at one place? That is how often a draft stays there. Bend both, and try every rule.",
+    "lead": "What two models share at a place is how often a draft stays there. Bend both, and try every rule.",
     "modelled": "modelled",
     "by_hand": "by hand",
     "source": "Where the chances are from",
@@ -231,13 +274,13 @@ OVERLAP: dict[str, Any] = {
     "title.hand": "Bend what each model wants",
     "title.run": "What each model wanted: {label}",
     "note.hand": "Drag the triangles or type: the other tokens share what is left.",
-    "note.warped": "The triangles stand where you left them; the bars are what temperature, top-k and top-p make of it.",
+    "note.warped": "The triangles stay as bent; the bars are what temperature, top-k and top-p make of that.",
     "note.run": "The whole vocabulary is behind it: {count} tokens.",
     "lists": "Type or paste both",
     "p": "p, the target’s",
     "q": "q, the drafter’s",
-    "list.help": "2 to 12 numbers, at least 0 and not all 0, with spaces or commas between. They are scaled to add up to 1; "
-    "a shorter list goes on with zeros.",
+    "list.help": "2 to 12 numbers, at least 0 and not all 0, with spaces or commas between. "
+    "They are scaled to add up to 1; a shorter list goes on with zeros.",
     "list.takes": "it takes 2 to 12 numbers, at least 0 and not all 0",
     "list.refused": "{model} “{raw}” cannot be used: {takes}. {instead} stays.",
     "preset.takes": "that is not on offer",
@@ -263,7 +306,7 @@ OVERLAP: dict[str, Any] = {
         "match_then_redraw": ("Drawn once more", "the target’s own draw differs, and is thrown away for another"),
         "strike_out": ("Only struck out", "after a rejection p without the draft, though the coin was min(1, p/q)"),
         "q_before_temperature": ("q from before temperature", "drafts drawn at one temperature, reported at another"),
-        "argmax_drafted_softmax_reported": ("First choice drafted", "the first choice is drafted, chances are reported"),
+        "argmax_drafted_softmax_reported": ("First choice drafted", "it drafts its first choice and reports chances"),
     },
 }
 BEND = {
@@ -302,7 +345,11 @@ LINES = {
     "table": TABLE,
 }
 BENCH = {
+    "title": "Losslessness bench",
+    "lead": "This place dealt many times, by the very functions that decode: does the text keep the target’s chances?",
     "rule": "On the bench",
+    "wrong": " (wrong)",
+    "others": "others",
     "deal": "Deal {count:,} times",
     "again": "Deal {count:,} again, another seed",
     "all": "All rules at once",
@@ -393,6 +440,8 @@ CONTROLS = {
     "drafter_temperature.note": "moves q only: speed changes, the text’s chances do not",
     "drafter_temperature.gumbel": "moves q only: speed changes, not even the text does",
     "drafter": "Drafter",
+    "ngram": "longest match",
+    "ngram.help": "Tokens at the end of the text that are looked up earlier in it: so many if they are there, else fewer.",
     "top_k": "top-k",
     "top_k.help": "Keep the k likeliest tokens of both models. 0 keeps all.",
     "top_p": "top-p",
@@ -417,6 +466,7 @@ CHANGED = {
     "top_k": "top-k {value}",
     "top_p": "top-p {value}",
     "drafter": "drafter: {value}",
+    "ngram": "longest match {value}",
 }
 """A setting that was changed, in a few words."""
 
@@ -608,4 +658,22 @@ GUMBEL: dict[str, Any] = {
     "replay": "place",
     "no_run": "No recorded run is here: the tokens below are made up.",
     "uncoupled": "This run’s models did not share noise: what you see is the noise of seed {seed}.",
+}
+GRID: dict[str, Any] = {
+    "title": "Swap the drafter, change gamma: the text stays",
+    "same": "the target’s own text, byte for byte",
+    "differs": "another text",
+    "reads": "reads",
+    "bar": "reads of the target, beside those of the target alone",
+    "gamma": "gamma γ",
+    "alone": "no drafts",
+    "common": "both begin",
+    "hint": "Press two cells to compare their texts.",
+    "first": "Compare",
+    "second": "with",
+    "table": "as a table",
+    "none": "No recorded texts are here.",
+    "asked": "Prompt: {prompt}",
+    "formula": "text = f(prompt, target, its temperature and filters, seed): no drafter and no gamma in it\n"
+    "token at n = argmaxₓ log pₓ + gₓ(seed, n)",
 }

@@ -25,7 +25,9 @@ from specviz.ui import words
 
 if TYPE_CHECKING:
     from specviz.figures.exact import Exact  # and with it NumPy, which the first paint does without
+    from specviz.figures.invariance import Invariance
     from specviz.figures.lanes import Lanes
+    from specviz.figures.lines import Lines
     from specviz.figures.profile import Layout as ProfileLayout
     from specviz.figures.server import Judgement
 
@@ -38,21 +40,25 @@ def source(name: str) -> str:
     return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
-def script(name: str) -> str:
+def script(*names: str) -> str:
     """A component's JavaScript with the helpers that all share, and the fates' glyphs and words."""
     glyphs = {fate: sign.glyph for fate, sign in palette.FATES.items()}
     fates = {fate: sign.word for fate, sign in palette.FATES.items()}
-    together = source("common.js") + source(name)
+    together = "".join(map(source, ("common.js", *names)))
     return together.replace("__GLYPHS__", json.dumps(glyphs)).replace("__WORDS__", json.dumps(fates))
 
 
-def _component(name: str) -> Callable[..., Any]:
-    """Register a component; what it returns mounts it with ``data`` as one JSON object."""
+def _component(name: str, *parts: str) -> Callable[..., Any]:
+    """Register a component; what it returns mounts it with ``data`` as one JSON object.
+
+    ``parts`` are styles and scripts that it shares with others, by their names.
+    """
+    names = (*parts, name)
     mount = st.components.v2.component(
         f"specviz_{name}",
         html=source(f"{name}.html"),
-        css="\n".join((palette.css(), source("common.css"), source(f"{name}.css"))),
-        js=script(f"{name}.js"),
+        css="\n".join((palette.css(), source("common.css"), *(source(f"{one}.css") for one in names))),
+        js=script(*(f"{one}.js" for one in names)),
     )
 
     def mounted(*, data: dict[str, Any], **options: Any) -> Any:
@@ -62,9 +68,8 @@ def _component(name: str) -> Callable[..., Any]:
     return mounted
 
 
-_run_data, _strip, _coin, _place, _tally, _badges = map(
-    _component, ("run_data", "strip", "coin", "place", "tally", "badges")
-)
+_run_data, _strip, _coin, _tally, _badges = map(_component, ("run_data", "strip", "coin", "tally", "badges"))
+_place = _component("place", "baseline")
 _rounds = _component("rounds")
 
 
@@ -160,6 +165,31 @@ def place(layout: Place, *, detail: str = words.DETAILS[1]) -> None:
     _place(key="place", data=asdict(layout) | {"words": words.PLACE, "detail": detail})
 
 
+_bend = _component("bend", "baseline")
+
+
+def bend(
+    layout: Place,
+    *,
+    base: Mapping[str, Sequence[float]],
+    warp: Mapping[str, Mapping[str, float]],
+    end: float,
+    sizes: tuple[int, int],
+    names: Sequence[str],
+    detail: str,
+    on_bent: Callable[[], None],
+) -> None:
+    """The place of two laws that are bent by hand; its trigger ``bent`` is {"p": chances, "q": chances}.
+
+    ``base`` are the laws as bent, by "p" and "q", and ``warp`` what is then done to each (temperature, top_k, top_p);
+    ``layout`` shows the result. ``end`` is where the scale ends, ``sizes`` the fewest and the most tokens, and
+    ``names`` what so many are called.
+    """
+    fewest, most = sizes
+    more = {"base": base, "warp": warp, "end": end, "fewest": fewest, "most": most, "names": names, "detail": detail}
+    _bend(key="bend", data=asdict(layout) | more | {"words": words.PLACE | words.BEND}, on_bent_change=on_bent)
+
+
 _exact = _component("exact")
 
 
@@ -169,6 +199,19 @@ def exact(layout: Exact, *, detail: str, on_dealt: Callable[[], None]) -> None:
     ``detail`` is how much is shown: Story hides all numbers but the sizes, Formulas adds the formula.
     """
     _exact(key="exact", data=asdict(layout) | {"words": words.EXACT, "detail": detail}, on_dealt_change=on_dealt)
+
+
+_lines = _component("lines")
+
+
+def lines(layout: Lines, *, detail: str) -> None:
+    """The lines that ran. ``detail`` is how much is shown: Story leaves out what the rule calls."""
+    _lines(key="lines", data=asdict(layout) | {"words": words.LINES, "numbers": detail != words.DETAILS[0]})
+
+
+def rules(layout: Exact, *, detail: str) -> None:
+    """One place under every rule, in frames; ``detail`` as in :func:`exact`."""
+    _exact(key="rules", data=asdict(layout) | {"words": words.EXACT, "detail": detail})
 
 
 _lanes = _component("lanes")
@@ -258,3 +301,12 @@ def judgement(layout: Judgement, *, detail: str) -> None:
     data = asdict(layout) | {"words": words.PROFILE, "alt": layout.told}
     data["end"] = words.PROFILE["end.over" if layout.share > 1 else "end"]
     _judgement(key="judgement", data=data if detail == words.DETAILS[2] else data | {"formula": None})
+
+
+_grid = _component("grid")
+
+
+def grid(layout: Invariance, *, detail: str, on_picked: Callable[[], None]) -> None:
+    """Texts under many drafters, and two of them side by side; its trigger ``picked`` is the key of a text."""
+    data = asdict(layout) | {"words": words.GRID, "story": detail == words.DETAILS[0]}
+    _grid(key="grid", data=data, on_picked_change=on_picked)

@@ -8,14 +8,6 @@ const PATIENCE_MS = 5000;
 /** A template with its fields; what is filled in is never searched for fields. */
 const fill = (template, fields) => template.replace(/\{(\w+)\}/g, (_, name) => fields[name]);
 
-/** A probability that never looks like 0 or 1 unless it is; see specviz/figures/numbers.py. */
-const probability = (value, digits) => {
-  if (value > 0 && value < 1e-4) return "<0.0001";
-  const certain = [0, 1].includes(value);
-  while (!certain && digits < 12 && [0, 1].includes(Number(value.toFixed(digits)))) digits += 1;
-  return value.toFixed(certain ? 0 : digits);
-};
-
 /** A coin and the chance beside it, with as many digits as it takes to tell them apart. */
 const written = (coin, chance) => {
   let digits = 2;

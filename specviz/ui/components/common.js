@@ -11,6 +11,14 @@ const make = (tag, className, ...children) => {
 /** [text, kind] pairs: kind is "", "strong", "token" or both. */
 const spans = (pairs) => pairs.map(([text, kind]) => make(kind.includes("strong") ? "b" : "span", kind.includes("token") ? "token-text" : "", text));
 
+/** A probability that never looks like 0 or 1 unless it is; see specviz/figures/numbers.py. */
+const probability = (value, digits) => {
+  if (value > 0 && value < 1e-4) return "<0.0001";
+  const certain = [0, 1].includes(value);
+  while (!certain && digits < 12 && [0, 1].includes(Number(value.toFixed(digits)))) digits += 1;
+  return value.toFixed(certain ? 0 : digits);
+};
+
 /** A class name from Python's spelling of a meaning: only_target → only-target. */
 const area = (meaning, width, height) => {
   const node = make("span", `area ${meaning.replace("_", "-")}`);

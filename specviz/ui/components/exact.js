@@ -40,13 +40,17 @@ const name = ({ token, sign, rest }, index, { others }) => {
   return node;
 };
 
+/** A chance as a part of one. */
+const meter = (chance) => make("span", "meter", area("both", chance), area("only_drafter", 1 - chance));
+
 const frame = (shown, number, data) => {
-  const title = make("p", "title", make("span", shown.wrong ? "glyph rejected" : "muted", shown.wrong ? GLYPHS.rejected : `${number}`), shown.title);
+  const mark = shown.right ? ["glyph kept", GLYPHS.kept] : shown.wrong ? ["glyph rejected", GLYPHS.rejected] : ["muted", `${number}`];
+  const title = make("p", "title", make("span", ...mark), shown.title);
   const plot = make("div", "plot", ...shown.bars.map((bar) => column(bar, data)));
   plot.setAttribute("role", "img");
   plot.setAttribute("aria-label", shown.bars.map((bar) => bar.words).join("; "));
   const names = make("div", "names", ...data.labels.map((label, index) => name(label, index, data.words)));
-  const node = make("div", `frame${shown.wrong ? " wrong" : ""}`, title, plot, names, make("p", "caption", shown.caption));
+  const node = make("div", `frame${shown.wrong ? " wrong" : ""}`, title, plot, names, make("p", "caption", shown.caption, shown.kept === null ? null : meter(shown.kept)));
   for (const row of [plot, names]) row.style.setProperty("--columns", data.labels.length);
   node.setAttribute("role", "listitem");
   return node;
@@ -65,7 +69,7 @@ export default function ({ data: [data], parentElement, setTriggerValue }) {
   const fresh = dealt !== "" && dealt !== root.dataset.dealt;
   root.dataset.dealt = dealt;
   find(".frames").replaceChildren(...data.frames.map((shown, index) => frame(shown, index + 1, data)));
-  find(".frames").style.setProperty("--frames", data.frames.length);
+  find(".frames").style.setProperty("--frames", Math.min(data.frames.length, 4));
   find(".frames").hidden = !data.frames.length;
   find(".frames").classList.toggle("filling", fresh);
   find(".deal").hidden = !data.can_deal;

@@ -6,32 +6,14 @@ const KEYS = {
   alone: { target: "p" },
   unknown: {},
 };
-/** What p and q are made of, on the baseline. */
-const SUMS = { p: ["both", "only_target"], q: ["both", "only_drafter"] };
-
 const isLanes = (data) => ["race", "pale"].includes(data.mode);
 
 const legend = (data) => {
   if (isLanes(data)) return data.models.map((model) => key(model, data.words.lane[model]));
   const keys = Object.entries(KEYS[data.mode]).map(([meaning, word]) => key(meaning, data.words[word]));
   if (data.mode !== "shared") return keys;
-  const sums = Object.entries(SUMS).map(([name, parts]) => make("span", "key", ...parts.map((part) => area(part)), data.words[name]));
   const owed = data.bars.some((bar) => bar.owed !== null);
-  return [...keys, make("span", "break"), ...sums, ...(owed ? [make("span", "key", make("span", "sample", owedArea(1, 0.5)), data.words.owed)] : [])];
-};
-
-/** What only one of the models wants: the target above, the drafter below, both where a row holds many tokens. */
-const beyond = (bar, scale) => {
-  const node = make("span", "split");
-  const width = Math.max(bar.only_target, bar.only_drafter);
-  node.style.width = `${(100 * width) / scale}%`;
-  const half = (meaning, size) => {
-    const part = area(meaning, width ? size / width : 0);
-    if (!size) part.style.visibility = "hidden";
-    return part;
-  };
-  node.append(half("only_target", bar.only_target), half("only_drafter", bar.only_drafter));
-  return node;
+  return [...keys, make("span", "break"), ...sumKeys(data.words), ...(owed ? [make("span", "key", make("span", "sample", owedArea(1, 0.5)), data.words.owed)] : [])];
 };
 
 /** p as a pale outline, w·p filled inside it. */
@@ -53,16 +35,11 @@ const track = (bar, data) => {
   if (isLanes(data)) return make("span", `track lanes ${data.mode}`, lane("target", bar.target, data), lane("drafter", bar.drafter, data));
   const line = make("span", "bar");
   if (data.mode === "alone") line.append(area("target", bar.p / data.longest));
-  else {
-    if (bar.both > 0) line.append(area("both", bar.both / data.longest));
-    line.append(beyond(bar, data.longest));
-  }
+  else line.append(...baseline(bar, data.longest));
   if (bar.word) line.append(make("span", "word", bar.word));
   const owed = bar.owed === null || !bar.p ? null : owedArea(bar.p / data.longest, bar.owed / bar.p);
   return make("span", "track", line, owed);
 };
-
-const numbers = (written) => make("span", "numbers", ...written.map((value) => make("span", "", value)));
 
 const row = (bar, data, kind) => {
   const sign = bar.sign && bar.sign !== "plain" ? make("span", `glyph ${bar.sign}`, GLYPHS[bar.sign]) : null;
@@ -78,22 +55,6 @@ const row = (bar, data, kind) => {
   }
   node.setAttribute("role", "listitem");
   return node;
-};
-
-const together = (bar, data) => {
-  if (!bar || !data.shared) return [];
-  const story = data.detail === "Story";
-  const value = story ? data.shared_times : data.shared;
-  const shared = bar.both > 0 ? area("both", bar.both) : null;
-  const fits = bar.both > (story ? 0.5 : 0.4);
-  if (fits) {
-    shared.classList.add("fits");
-    shared.textContent = `${data.words.shared} ${value}`;
-  }
-  const line = (className, number, word) => make("div", className, make("b", "", number), ` ${word}`);
-  const words = [line(fits ? "inside" : "", value, data.words.shared)];
-  if (!story) words.push(...["only_target", "only_drafter"].map((part, index) => line("", bar.written[index], data.words[part])));
-  return [make("span", "label", bar.label), make("span", "track", make("span", "bar", shared, beyond(bar, 1))), make("span", "words", ...words)];
 };
 
 export default function ({ data: [data], parentElement }) {

@@ -1,0 +1,278 @@
+"""What two models share at one place, and what becomes of a draft there under every rule, before one is drawn."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from specviz.figures import numbers, place
+from specviz.figures.exact import Bar, Exact, Frame, Label
+from specviz.figures.place import Place
+from specviz.figures.sentences import Spans, fill
+from specviz.figures.table import Table
+from specviz.probability import Array, overlap, top_n, total_variation
+from specviz.rules import WRONG_DRAFTS
+from specviz.theory import gumbel_match
+
+if TYPE_CHECKING:
+    from specviz.losslessness import Entrant
+
+FEWEST, MOST = 2, 12
+"""Tokens that are bent by hand."""
+ROWS, COLUMNS = 7, 5
+"""Tokens shown of a large vocabulary: on the baseline, and under every rule."""
+SCALES = (0.25, 0.5, 1.0)
+"""Where the scale of a place that is bent by hand may end."""
+ROUNDING = 10.0**-numbers.MOST_DIGITS
+
+PRESETS: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
+    "default": ((0.5, 0.3, 0.2), (0.2, 0.3, 0.5)),
+    "classic": ((0.6, 0.2, 0.1, 0.1), (0.7, 0.2, 0.05, 0.05)),
+    "equal": ((0.4, 0.3, 0.2, 0.1), (0.4, 0.3, 0.2, 0.1)),
+    "disjoint": ((0.6, 0.4, 0.0, 0.0), (0.0, 0.0, 0.7, 0.3)),
+    "greedy drafter": ((0.5, 0.3, 0.2), (1.0, 0.0, 0.0)),
+    "sharp target": ((0.9, 0.04, 0.03, 0.03), (0.25, 0.25, 0.25, 0.25)),
+    "sharp drafter": ((0.25, 0.25, 0.25, 0.25), (0.9, 0.04, 0.03, 0.03)),
+}
+"""Pairs of p and q by name."""
+
+FACTS = {
+    "story": "A draft drawn here stays [{times}]: that is what the two share. Every other time it goes, and the target "
+    "fills the gap.",
+    "equal": "[Identical:] whatever is drafted here stays, and no gap is left to refill.",
+    "disjoint": "[Nothing in common:] every draft dies here, and the target writes its own.",
+    "shared": "shared {alpha} (alpha): kept by speculative sampling",
+    "tv": "apart {tv} (TV): goes, and is dealt again into the gaps",
+    "match": "{match}: both pick alike with the same noise (Gumbel)",
+    "draws": "{draws}: two separate draws are alike (token match)",
+}
+FORMULA = (
+    "α = Σ min(p, q) = {alpha}\nTV = ½ Σ |p − q| = {tv} = 1 − α\n"
+    "P(match) = Σ 1 / Σ max(p(y)/p(x), q(y)/q(x)) = {match}\nΣ p·q = {draws}"
+)
+UNDER = {
+    "title": "The same place under every rule",
+    "note": "No token is drawn yet. How often would a draft stay, and what comes out, beside what the target wants?",
+    "kept": "kept {kept}",
+    "kept.story": "kept {times}",
+    "kept.none": "kept: judged with the drafts behind it",
+    "exact": "comes out exact",
+    "off": "comes out {off} off",
+    "off.story": "{odds} come out wrong",
+    "lucky": "wrong, yet right by luck here",
+    "outline": "what the target wants",
+    "both": "comes out as wanted",
+    "only_drafter": "comes out too often",
+    "missing": "An outline that stays empty: too seldom.",
+}
+UNDER_FORMULA = (
+    "speculative sampling: min(p, q) + (1 − α)·residual = p\n"
+    "Gumbel: the winner of argmax(log p + g) = p\n"
+    "token match: p·q + p·(1 − q) = p\n"
+    "dealt from p instead: min(p, q) + (1 − α)·p ≠ p\n"
+    "distance: TV between what comes out and p"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What two laws share: a sentence, the numbers a line each, and the formulas with them."""
+
+    story: Spans
+    numbers: tuple[str, ...]
+    formula: str
+
+
+def facts(p: Array, q: Array) -> Facts:
+    """What p and q, both (vocab,), share, and how often each way of agreeing happens."""
+    alpha, tv = (_whole(float(law(p, q))) for law in (overlap, total_variation))
+    which = "equal" if alpha == 1 else "disjoint" if alpha == 0 else "story"
+    match, draws = _whole(float(gumbel_match(p, q))), _whole(float(np.sum(p * q)))
+    shared, other, *alike = _told(alpha, tv, match, draws)
+    written = {"alpha": shared, "tv": other, "match": alike[0], "draws": alike[1]}
+    return Facts(
+        story=fill(FACTS[which], times=numbers.times(alpha)),
+        numbers=tuple(FACTS[key].format(**written) for key in ("shared", "tv", "match", "draws")),
+        formula=FORMULA.format(**written),
+    )
+
+
+def _told(*values: float) -> tuple[str, ...]:
+    """Numbers side by side, each with as many digits as tell it from its neighbours, at most four."""
+    for digits in (2, 3, 4):
+        written = tuple(numbers.probability(value, digits) for value in values)
+        if len(set(written)) == len({round(value, 4) for value in values}):
+            break
+    return written
+
+
+def _whole(value: float) -> float:
+    """A sum of many terms, without its rounding error where it can only be 0 or 1."""
+    near = round(value)
+    return float(near) if abs(value - near) < ROUNDING else min(max(value, 0.0), 1.0)
+
+
+# --- the picture ------------------------------------------------------------------------------------------------------
+
+
+def likeliest(p: Array, q: Array, most: int) -> tuple[int, ...]:
+    """The ids that matter most to either model, at most so many, the likeliest first."""
+    given = np.maximum(p, q)
+    ids = top_n(given, min(most, given.shape[-1]))[1]
+    return tuple(int(token_id) for token_id in ids if given[token_id] > 0)
+
+
+def picture(
+    p: Array, q: Array, ids: Sequence[int], called: Callable[[int], str], *, title: str, note: Spans = ()
+) -> Place:
+    """Both laws on one baseline: a row for each of ``ids`` and one for all the others, as at a place of a run.
+
+    Args:
+        p: the target's law, shape (vocab,).
+        q: the drafter's law, shape (vocab,).
+        ids: the tokens that have a row, in this order.
+        called: a token's name.
+        title: the panel's heading.
+        note: a sentence under it.
+    """
+    both = np.minimum(p, q)
+    bars = tuple(place.bar_of(called(i), float(p[i]), float(q[i]), float(both[i])) for i in ids)
+    left = p.shape[-1] - len(bars)
+    others = None
+    if left:
+        rest = [max(float(law.sum() - law[list(ids)].sum()), 0.0) for law in (p, q, both)]
+        others = place.bar_of(f"{left:,} {'other' if left == 1 else 'others'}", *rest)
+    every = (*bars, *((others,) if others else ()))
+    together = place.sum_up(every, "both")
+    assert together is not None
+    shown = Place(
+        title=title,
+        mode="shared",
+        note=note,
+        models=place.MODELS["both"],
+        heads=tuple(place.HEADS[model] for model in place.MODELS["both"]),
+        bars=bars,
+        others=others,
+        together=together,
+        longest=max(bar.both + max(bar.only_target, bar.only_drafter) for bar in every),
+        shared=numbers.probability(together.both),
+        shared_times=numbers.odds(together.both),
+    )
+    return replace(shown, table=place.as_table(shown))
+
+
+def scale(*laws: Sequence[float]) -> float:
+    """Where the scale of laws that are bent by hand ends: a bar that reaches it can be bent on."""
+    longest = max(max(law) for law in laws)
+    return next((end for end in SCALES if longest < end), SCALES[-1])
+
+
+# --- every rule -------------------------------------------------------------------------------------------------------
+
+
+def rules(
+    entrants: Sequence[Entrant],
+    ids: Sequence[int],
+    labels: Sequence[str],
+    named: Callable[[str], tuple[str, str]],
+    *,
+    story: bool,
+) -> Exact:
+    """The place under every rule, a frame each, in the form of :mod:`specviz.figures.exact`.
+
+    Args:
+        entrants: rules and wrong drafts, each with its own p and q.
+        ids: the tokens that have a bar; all others have one together.
+        labels: what those tokens are called.
+        named: a name and a sentence for an entrant.
+        story: in words, without sizes.
+    """
+    vocab = entrants[0].p.shape[-1]
+    left = vocab - len(ids)
+    shown = [Label(label) for label in labels]
+    shown += [Label(f"{left:,} {'other' if left == 1 else 'others'}", rest=True)] if left else []
+    names = tuple(label.token for label in shown)
+    frames = tuple(_frame(entrant, ids, names, named(entrant.name)[0], story=story) for entrant in entrants)
+    tops = [max(bar.outline, bar.over_from + bar.over) for frame in frames for bar in frame.bars]
+    legend = ["outline", "both"] + ["only_drafter"] * any(bar.over > 0 for frame in frames for bar in frame.bars)
+    return Exact(
+        title=UNDER["title"],
+        where="",
+        note=fill(UNDER["note"]) + (fill(" " + UNDER["missing"]) if len(legend) > 2 else ()),
+        legend=tuple((meaning, UNDER[meaning]) for meaning in legend),
+        labels=tuple(shown),
+        frames=frames,
+        highest=max(tops),
+        can_deal=False,
+        dealt=(),
+        why=(),
+        formula=UNDER_FORMULA,
+        table=_table(entrants, ids, names, [named(entrant.name)[0] for entrant in entrants]),
+    )
+
+
+def _frame(entrant: Entrant, ids: Sequence[int], names: Sequence[str], title: str, *, story: bool) -> Frame:
+    wanted, comes = _on(entrant.p, ids), _on(entrant.law, ids)
+    bars = []
+    for name, want, come in zip(names, wanted, comes, strict=True):
+        both, over = min(want, come), max(come - want, 0.0)
+        over = over if over > ROUNDING else 0.0
+        said = f"{name}: comes out {numbers.probability(_whole(come))}, wanted {numbers.probability(_whole(want))}"
+        bars.append(Bar(want, (("both", both),), over, want, words=said))
+    return Frame(
+        title=title,
+        caption=f"{_kept(entrant, story=story)} · {_comes_out(entrant, story=story)}",
+        bars=tuple(bars),
+        wrong=not entrant.exact,
+        right=entrant.exact,
+        kept=entrant.kept,
+    )
+
+
+def _kept(entrant: Entrant, *, story: bool) -> str:
+    if entrant.kept is None:
+        return UNDER["kept.none"]
+    kept = _whole(entrant.kept)
+    return UNDER["kept.story" if story else "kept"].format(kept=numbers.probability(kept), times=numbers.times(kept))
+
+
+def _comes_out(entrant: Entrant, *, story: bool) -> str:
+    if entrant.exact or entrant.distance < ROUNDING:
+        return UNDER["exact" if entrant.exact else "lucky"]
+    return UNDER["off.story" if story else "off"].format(
+        off=_size(entrant.distance), odds=numbers.odds(entrant.distance)
+    )
+
+
+def _size(distance: float) -> str:
+    """A distance with two digits, more where those would be nothing."""
+    return numbers.probability(distance, max(2, -math.floor(math.log10(distance)))) if distance > 0 else "0"
+
+
+def _on(law: Array, ids: Sequence[int]) -> list[float]:
+    """A law on the tokens that have a bar and, where there are any, on all others together."""
+    chosen = [float(law[i]) for i in ids]
+    return chosen + ([max(float(law.sum()) - math.fsum(chosen), 0.0)] if len(ids) < law.shape[-1] else [])
+
+
+def _table(entrants: Sequence[Entrant], ids: Sequence[int], names: Sequence[str], titles: Sequence[str]) -> Table:
+    rows = tuple(
+        (
+            title,
+            "exact" if entrant.exact else "wrong",
+            "–" if entrant.kept is None else numbers.probability(_whole(entrant.kept)),
+            *(numbers.probability(_whole(chance)) for chance in _on(entrant.law, ids)),
+            numbers.probability(entrant.distance if entrant.distance > ROUNDING else 0.0),
+        )
+        for title, entrant in zip(titles, entrants, strict=True)
+    )
+    return Table(UNDER["title"], ("rule", "", "kept", *names, "distance to p"), rows)
+
+
+def is_wrong_draft(entrant: Entrant) -> bool:
+    """Whether this is a right rule that is told a wrong q."""
+    return entrant.name in WRONG_DRAFTS

@@ -1,0 +1,470 @@
+"""The Overlap page: what two models want at one place, bent by hand or taken from a run, under every rule.
+
+What is bent stands in two lists of numbers, which are part of the address; dragging writes into them as typing does.
+"""
+
+from __future__ import annotations
+
+import math
+import string
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from specviz import losslessness
+from specviz.figures import overlap as figures
+from specviz.figures.sentences import Spans, fill
+from specviz.figures.text import visible
+from specviz.probability import Array, warp
+from specviz.ui import components, controls, frame, positions, sharing, words
+from specviz.ui.controls import BOUND, Refused
+from specviz.ui.overlap_scene import Scene
+from specviz.ui.positions import Choice, Laws
+from specviz.ui.session import Run
+
+MODELS = ("p", "q")
+RANGES: dict[str, tuple[Any, Any]] = {
+    "p_temperature": controls.RANGES["temperature"],
+    "q_temperature": controls.RANGES["temperature"],
+    "pq_top_k": controls.RANGES["top_k"],
+    "pq_top_p": controls.RANGES["top_p"],
+}
+PLAIN: dict[str, Any] = {"p_temperature": 1.0, "q_temperature": 1.0, "pq_top_k": 0, "pq_top_p": 1.0}
+SETTING = {
+    "p_temperature": "temperature",
+    "q_temperature": "drafter_temperature",
+    "pq_top_k": "top_k",
+    "pq_top_p": "top_p",
+}
+"""What a run's settings call them."""
+SWITCHES = ("wrong_drafts",)
+PLACE = "place"
+"""The parameter of a link that names a place of the run, by its position."""
+RUN, HAND = words.OVERLAP["sources"].values()
+NAMES = tuple(string.ascii_lowercase[: figures.MOST])
+DIGITS = 6
+LONGEST_QUOTE = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """A place before any temperature: logits (vocab,), what its tokens are called, and where it is from."""
+
+    logits: tuple[Array, Array]
+    called: Callable[[int], str]
+    badge: str
+    key: str
+    label: str = ""
+    laws: Laws | None = None
+
+
+def listed(law: tuple[float, ...] | list[float]) -> str:
+    """A law as the address writes it."""
+    return ", ".join(f"{chance:.{DIGITS}g}" for chance in law)
+
+
+def weights(text: str) -> tuple[float, ...]:
+    """The numbers of a list, scaled so that the largest is 1.
+
+    Raises:
+        ValueError: not 2 to 12 numbers, or one of them is below 0 or no number, or all are 0.
+    """
+    numbers = [float(part) for part in text.replace(",", " ").replace(";", " ").split()]
+    largest = max(numbers, default=0.0)
+    usable = all(math.isfinite(number) and number >= 0 for number in numbers)
+    if not (figures.FEWEST <= len(numbers) <= figures.MOST and usable and largest > 0):
+        raise ValueError(words.OVERLAP["list.takes"])
+    return tuple(number / largest for number in numbers)
+
+
+# --- heading and address ----------------------------------------------------------------------------------------------
+
+
+def heading(place: Frozen) -> None:
+    """The page's heading, what its link and its lists could not have, and how much is shown."""
+    origins = dict.fromkeys((place.badge, words.OVERLAP["modelled"]))
+    with frame.heading("Overlap", words.OVERLAP["lead"], lambda: frame.badges(list(origins))):
+        pass
+    for said in (st.session_state.overlap_refused, *_unusable()):
+        if said:
+            st.warning(words.literal(said))
+    frame.detail()
+
+
+def arrival() -> None:
+    """The first thing on the page, before any control is drawn: controls put their defaults in the address."""
+    if "overlap_refused" not in st.session_state:
+        _arrive()
+    _remember()
+
+
+def _arrive() -> None:
+    """Take what the address asks for, once. What no control takes leaves it, and so do empty values; the page then
+    starts anew, for controls are seeded from the address that a run began with."""
+    asked = {key: raw for key, raw in st.query_params.items() if key in _known()}
+    heard = {key: _taken(key, raw) for key, raw in asked.items() if raw}
+    refused = {key: (asked[key], value) for key, value in heard.items() if isinstance(value, Refused)}
+    good = {key: value for key, value in heard.items() if key not in refused}
+    if "preset" in good:
+        for model, law in zip(MODELS, figures.PRESETS[good["preset"]], strict=True):
+            good.setdefault(model, listed(law))
+    # Also what is drawn after it is needed.
+    st.session_state.update({key: value for key, value in good.items() if key in (*MODELS, *RANGES, *SWITCHES)})
+    if "pq_from" not in good and any(model in good for model in MODELS):
+        st.session_state.pq_from = HAND
+    if PLACE in good:
+        st.session_state.overlap_place = good[PLACE]
+    said = any(key in good for key in RANGES)
+    st.session_state.overlap_own = not said  # a run's place comes with the run's settings, unless the link has its own
+    st.session_state.overlap_refused = sharing.refusal(
+        {words.OVERLAP.get(key, key): pair for key, pair in refused.items()}
+    )
+    gone = [key for key in asked if key in refused or not asked[key] or key == "preset"]
+    for key in gone:
+        del st.query_params[key]
+    if gone:
+        st.rerun()
+
+
+def _known() -> tuple[str, ...]:
+    return (*MODELS, *RANGES, *SWITCHES, "preset", "pq_from", PLACE, "detail")
+
+
+def _taken(key: str, raw: str) -> Any:
+    """What the page makes of a parameter; :class:`Refused` where it takes no such thing."""
+    if key in MODELS:
+        try:
+            weights(raw)
+        except ValueError:
+            return Refused(words.OVERLAP["list.takes"], listed(_default(key)))
+        return raw
+    if key in RANGES:
+        return controls.number(raw, RANGES[key], PLAIN[key])
+    if key == PLACE:
+        places = [choice.position for choice in _choices()]
+        found = next((place for place in places if str(place) == raw), None)
+        return Refused(words.OVERLAP["place.takes"], words.OVERLAP["place.instead"]) if found is None else found
+    if key in SWITCHES:
+        return {"true": True, "false": False}.get(raw.lower(), Refused(words.LINK["switch"], "false"))
+    offered = {"preset": tuple(figures.PRESETS), "pq_from": (RUN, HAND), "detail": words.DETAILS}[key]
+    instead = {"preset": "default", "pq_from": _sources()[0], "detail": words.DETAILS[1]}[key]
+    return raw if raw in offered else Refused(words.LINK["not_offered"], instead)
+
+
+def _default(model: str) -> tuple[float, ...]:
+    return figures.PRESETS["default"][MODELS.index(model)]
+
+
+def _remember() -> None:
+    """Keep the last list of each model that can be used."""
+    good = st.session_state.setdefault("overlap_good", {model: listed(_default(model)) for model in MODELS})
+    for model in MODELS:
+        text = st.session_state.get(model, good[model])
+        try:
+            weights(text)
+        except ValueError:
+            continue
+        good[model] = text
+
+
+def _unusable() -> list[str]:
+    """Of each list as typed that cannot be used: a sentence."""
+    good = st.session_state.overlap_good
+    typed = {model: st.session_state.get(model, good[model]) for model in MODELS}
+    return [
+        words.OVERLAP["list.refused"].format(
+            model=words.OVERLAP[model],
+            raw=visible(text[:LONGEST_QUOTE]) + "…" * (len(text) > LONGEST_QUOTE),
+            takes=words.OVERLAP["list.takes"],
+            instead=good[model],
+        )
+        for model, text in typed.items()
+        if text != good[model]
+    ]
+
+
+# --- controls ---------------------------------------------------------------------------------------------------------
+
+
+def _choices() -> tuple[Choice, ...]:
+    """The places of the current run."""
+    run = positions.current_run()
+    if run is None:
+        return ()
+    kept = st.session_state.get("overlap_choices")
+    if kept is None or kept[0] is not run.trace:
+        kept = st.session_state.overlap_choices = run.trace, positions.choices(run)
+    return kept[1]
+
+
+def _sources() -> tuple[str, ...]:
+    """Where the two may come from, the usual first: something real, where there is something."""
+    return (RUN, HAND) if any(choice.instant for choice in _choices()) else (HAND, RUN)
+
+
+def sidebar(place: Frozen) -> None:
+    """The controls of what is done to both models' chances."""
+    with st.sidebar:
+        for key in RANGES:
+            if isinstance(PLAIN[key], int):
+                st.number_input(words.OVERLAP[key], *RANGES[key], PLAIN[key], key=key, bind=BOUND)
+            else:
+                st.slider(words.OVERLAP[key], *RANGES[key], PLAIN[key], step=0.05, key=key, bind=BOUND)
+            if f"{key}.note" in words.OVERLAP:
+                st.caption(words.OVERLAP[f"{key}.note"])
+        if place.laws is not None and _warp() != _of_run(place.laws):
+            st.button(words.OVERLAP["own.button"], key="own_settings", on_click=_take_own)
+        if place.laws is None:
+            st.caption(words.OVERLAP["lists"], help=words.OVERLAP["list.help"])
+            for model in MODELS:
+                st.text_input(words.OVERLAP[model], listed(_default(model)), key=model, bind=BOUND)
+
+
+def _warp() -> dict[str, Any]:
+    """What the controls say; a number that is missing or out of range counts as its default."""
+    said = {key: st.session_state.get(key, plain) for key, plain in PLAIN.items()}
+    return {
+        key: value if isinstance(value, int | float) and RANGES[key][0] <= value <= RANGES[key][1] else PLAIN[key]
+        for key, value in said.items()
+    }
+
+
+def _of_run(laws: Laws) -> dict[str, Any]:
+    """The run's own settings, by the controls' keys and as far as these go."""
+    own = controls.fitting(laws.settings)
+    return {key: type(PLAIN[key])(own[name]) for key, name in SETTING.items()}
+
+
+def _take_own() -> None:
+    st.session_state.overlap_own = True
+
+
+def source() -> Frozen:
+    """Draw what the two come from; the place that is frozen."""
+    usual, other = _sources()
+    chosen = st.segmented_control(
+        words.OVERLAP["source"],
+        (usual, other),
+        default=usual,
+        required=True,
+        key="pq_from",
+        bind=BOUND,
+        label_visibility="collapsed",
+    )
+    run = positions.current_run()
+    if chosen == RUN and run is not None and _choices():
+        found = _of_places(run)
+        if found is not None:
+            return found
+    elif chosen == RUN:
+        st.text(words.OVERLAP["no_run"])
+    return _by_hand()
+
+
+def _by_hand() -> Frozen:
+    good = st.session_state.overlap_good
+    laws = [weights(good[model]) for model in MODELS]
+    matching = next((name for name, pair in figures.PRESETS.items() if tuple(map(listed, pair)) == _good()), None)
+    st.session_state.overlap_preset = matching
+    st.pills(
+        words.OVERLAP["preset"],
+        list(figures.PRESETS),
+        key="overlap_preset",
+        on_change=_set_preset,
+        label_visibility="collapsed",
+    )
+    if PLACE in st.query_params:
+        del st.query_params[PLACE]
+    size = max(map(len, laws))
+    logits = []
+    for law in laws:
+        filled = np.array([*law, *(0.0,) * (size - len(law))])
+        logits.append(np.log(filled, where=filled > 0, out=np.full(size, -math.inf)))
+    return Frozen((logits[0], logits[1]), NAMES.__getitem__, words.OVERLAP["by_hand"], f"hand {_good()}")
+
+
+def _good() -> tuple[str, ...]:
+    return tuple(st.session_state.overlap_good[model] for model in MODELS)
+
+
+def _set_preset() -> None:
+    chosen = st.session_state.overlap_preset
+    if chosen in figures.PRESETS:
+        st.session_state.update({m: listed(law) for m, law in zip(MODELS, figures.PRESETS[chosen], strict=True)})
+
+
+def _bent() -> None:
+    """Both were bent in the picture."""
+    told = st.session_state.bend.bent
+    try:
+        lists = {model: listed([float(chance) for chance in told[model]]) for model in MODELS}
+        if len(set(map(len, map(weights, lists.values())))) == 1:
+            st.session_state.update(lists)
+    except (TypeError, KeyError, ValueError):
+        return  # the component sends no such thing
+
+
+def _of_places(run: Run) -> Frozen | None:
+    """Draw the places of the run; the one that is taken, None where none can be."""
+    choices = {choice.position: choice for choice in _choices()}
+    quick = [position for position, choice in choices.items() if choice.instant]
+    usual = quick[0] if quick else next(iter(choices))
+    chosen = st.session_state.get("overlap_place", usual)
+    if chosen not in choices:
+        chosen = usual
+    if chosen != usual:
+        st.query_params[PLACE] = str(chosen)
+    elif PLACE in st.query_params:
+        del st.query_params[PLACE]
+    st.session_state.update(quick_place=chosen if chosen in quick else None, any_place=chosen)
+    if quick:
+        st.pills(
+            words.OVERLAP["place"],
+            quick,
+            format_func=lambda position: _short(choices[position]),
+            key="quick_place",
+            on_change=_choose,
+            args=("quick_place",),
+            label_visibility="collapsed",
+        )
+    st.selectbox(
+        words.OVERLAP["other"],
+        list(choices),
+        format_func=lambda position: choices[position].label,
+        key="any_place",
+        on_change=_choose,
+        args=("any_place",),
+    )
+    shown = chosen
+    if not choices[chosen].instant and st.session_state.get("overlap_asked") != (run.trace.header, chosen):
+        shown = st.session_state.get("overlap_shown", quick[0] if quick else None)
+        reason = positions.unavailable(run)
+        asking = words.OVERLAP["ask"].format(position=choices[chosen].label.partition(" · ")[0])
+        st.button(
+            asking,
+            key="ask",
+            disabled=bool(reason),
+            help=words.OVERLAP["ask.help"],
+            on_click=_ask,
+            args=(run.trace.header, chosen),
+        )
+        st.text(words.OVERLAP["absent"].format(reason=reason) if reason else words.OVERLAP["unasked"])
+        if shown not in choices:
+            return None
+    laws = positions.take(run, shown)
+    if isinstance(laws, str):
+        st.warning(words.literal(laws))
+        return None
+    st.session_state.overlap_shown = shown
+    if st.session_state.pop("overlap_own", False):
+        st.session_state.update(_of_run(laws))
+    target, drafter = laws.target_logits, laws.drafter_logits
+    badge = laws.badge if _warp() == _of_run(laws) else words.OVERLAP["modelled"]
+    logits = np.asarray(target), np.asarray(target if drafter is None else drafter)
+    return Frozen(logits, laws.texts, badge, f"run {run.trace.header.created} {shown}", choices[shown].label, laws)
+
+
+def _short(choice: Choice) -> str:
+    """Its number and what happened there."""
+    return f"{choice.label.partition(' · ')[0]} {choice.label.rpartition(' · ')[2]}"
+
+
+def _choose(key: str) -> None:
+    if st.session_state[key] is not None:
+        st.session_state.overlap_place = st.session_state[key]
+
+
+def _ask(header: Any, position: int) -> None:
+    st.session_state.overlap_asked = header, position
+
+
+# --- panels -----------------------------------------------------------------------------------------------------------
+
+
+def panels(place: Frozen) -> Scene:
+    """The picture, its facts and every rule; what the bench below goes on with."""
+    said, detail = _warp(), st.session_state.get("detail") or words.DETAILS[1]
+    both = {"top_k": said["pq_top_k"], "top_p": said["pq_top_p"]}
+    p = warp(place.logits[0], said["p_temperature"], **both)
+    q = warp(place.logits[1], said["q_temperature"], **both)
+    hand = place.laws is None
+    ids = tuple(range(len(p))) if hand else figures.likeliest(p, q, figures.ROWS)
+    with st.container(border=True, key="card_bend"):
+        left, right = st.columns([3, 2], gap="medium")
+        with left:
+            _picture(place, p, q, ids, said, detail)
+        with right:
+            _facts(p, q, detail)
+    every = _entrants(place, said, both)
+    few = ids if hand else figures.likeliest(p, q, figures.COLUMNS)
+    with st.container(border=True, key="card_rules"):
+        lies = st.session_state.get("wrong_drafts", False)
+        shown = [one for one in every if lies or not figures.is_wrong_draft(one)]
+        layout = figures.rules(
+            shown, few, [place.called(i) for i in few], words.OVERLAP["entrants"].__getitem__, story=detail == "Story"
+        )
+        components.rules(layout, detail=detail)
+        st.toggle(words.OVERLAP["wrong_drafts"], key="wrong_drafts", bind=BOUND)
+    return Scene(
+        entrants=every,
+        labels=tuple(place.called(i) for i in ids),
+        shown=ids,
+        p=p,
+        q=q,
+        by_hand=hand,
+        badge=place.badge,
+        key=f"{place.key} {sorted(said.items())}",
+        detail=detail,
+    )
+
+
+def _entrants(place: Frozen, said: dict[str, Any], both: dict[str, Any]) -> tuple[losslessness.Entrant, ...]:
+    """Everything on trial here; kept, because each works out its chances once."""
+    key = place.key, tuple(said.items())
+    kept = st.session_state.get("overlap_entrants")
+    if kept is None or kept[0] != key:
+        made = losslessness.entrants(
+            *place.logits, temperature=said["p_temperature"], drafter_temperature=said["q_temperature"], **both
+        )
+        kept = st.session_state.overlap_entrants = key, made
+    return kept[1]
+
+
+def _picture(place: Frozen, p: Array, q: Array, ids: tuple[int, ...], said: dict[str, Any], detail: str) -> None:
+    if place.laws is not None:
+        title = words.OVERLAP["title.run"].format(label=place.label)
+        note: Spans = fill(words.OVERLAP["note.run"], count=f"{len(p):,}")
+        components.place(figures.picture(p, q, ids, place.called, title=title, note=note), detail=detail)
+        return
+    note = fill(words.OVERLAP["note.hand" if said == PLAIN else "note.warped"])
+    base = {model: _law(logits) for model, logits in zip(MODELS, place.logits, strict=True)}
+    components.bend(
+        figures.picture(p, q, ids, place.called, title=words.OVERLAP["title.hand"], note=note),
+        base=base,
+        warp={
+            model: {"temperature": said[f"{model}_temperature"], "top_k": said["pq_top_k"], "top_p": said["pq_top_p"]}
+            for model in MODELS
+        },
+        end=figures.scale(p, q, *base.values()),
+        sizes=(figures.FEWEST, figures.MOST),
+        names=NAMES,
+        detail=detail,
+        on_bent=_bent,
+    )
+
+
+def _law(logits: Array) -> list[float]:
+    return [float(chance) for chance in warp(logits, 1.0)]
+
+
+def _facts(p: Array, q: Array, detail: str) -> None:
+    facts = figures.facts(p, q)
+    st.markdown("".join(f"**{words.literal(text)}**" if kind else words.literal(text) for text, kind in facts.story))
+    if detail != words.DETAILS[0]:
+        for line in facts.numbers:
+            st.text(line)
+    if detail == words.DETAILS[2]:
+        st.code(facts.formula, language=None, wrap_lines=True)
