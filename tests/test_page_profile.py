@@ -21,8 +21,8 @@ from specviz.figures.sentences import plain
 from specviz.hardware import measured
 from specviz.hardware.accelerators import ACCELERATORS, DTYPES
 from specviz.hardware.shapes import SHAPES
+from specviz.ui import experiment, profiler, words
 from specviz.ui import loader as loader_module
-from specviz.ui import profiler, words
 from specviz.ui.controls import Refused
 from specviz.ui.loader import Status
 from tests.profiles import profile
@@ -40,7 +40,7 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("specviz.ui.recordings.FOLDER", tmp_path / "traces")
     monkeypatch.setattr("specviz.models.store.embedded_target", lambda: None)
     fresh = loader_module.Loader()
-    monkeypatch.setattr(profiler, "loader", lambda: fresh)
+    monkeypatch.setattr(experiment, "loader", lambda: fresh)
     return path
 
 
@@ -118,10 +118,10 @@ def test_a_broken_recorded_profile_is_as_good_as_none(recorded: Path) -> None:
 
 def test_measuring_without_weights_says_what_to_do_and_keeps_what_is_shown() -> None:
     page = Page()
-    page.test.button(key="measure").click().run()
+    page.test.button(key="profile_start").click().run()
     page.run()
     assert "python -m specviz fetch" in page.said
-    assert not page.test.button(key="measure").disabled
+    assert not page.test.button(key="profile_start").disabled
     assert page.data("badges")["badges"][0].startswith("recorded")
 
 
@@ -167,7 +167,7 @@ class Ready:
 
 @pytest.fixture
 def clockwork(monkeypatch: pytest.MonkeyPatch) -> type[Clockwork]:
-    monkeypatch.setattr(profiler, "loader", Ready)
+    monkeypatch.setattr(experiment, "loader", Ready)
     monkeypatch.setattr("specviz.decoding.profiling.Profiler", Clockwork)
     monkeypatch.setattr(Clockwork, "before_step", staticmethod(lambda: None))
     return Clockwork
@@ -175,17 +175,17 @@ def clockwork(monkeypatch: pytest.MonkeyPatch) -> type[Clockwork]:
 
 def test_what_was_measured_is_shown_and_kept_for_other_pages(clockwork: type[Clockwork]) -> None:
     page = Page(profile_context=64)
-    page.test.button(key="measure").click().run()
+    page.test.button(key="profile_start").click().run()
     page.run()
     assert page.data("badges")["badges"][0].startswith("measured here")
     assert page.test.session_state["profile"] == profile(context=64)
     assert page.said == ""
-    assert {"measure", "profile_back"} <= page.buttons
+    assert {"profile_start", "profile_back"} <= page.buttons
 
 
 def test_back_to_the_recorded_profile(clockwork: type[Clockwork]) -> None:
     page = Page()
-    page.test.button(key="measure").click().run()
+    page.test.button(key="profile_start").click().run()
     page.test.button(key="profile_back").click().run()
     assert page.run().data("badges")["badges"][0].startswith("recorded")
 
@@ -195,26 +195,26 @@ def test_cancel_keeps_what_was_measured(steps: int, kept: bool, clockwork: type[
     page = Page()
     working = clockwork(None, context=256)
     working.done = steps
-    page.test.session_state["measuring"] = profiler.Measuring(wanted=False, profiler=working)  # type: ignore[arg-type]
-    page.test.session_state["measuring"].wanted = True
+    page.test.session_state["profile_running"] = experiment.Running(wanted=False, job=working)
+    page.test.session_state["profile_running"].wanted = True
     # The script is at its next sample when the visitor presses Cancel.
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(profiler, "measure", lambda slot: None)
         page.run()
-        assert "cancel" in page.buttons
-        assert page.test.button(key="measure").disabled
-        page.test.button(key="cancel").click().run()
+        assert "profile_cancel" in page.buttons
+        assert page.test.button(key="profile_start").disabled
+        page.test.button(key="profile_cancel").click().run()
     page.run()
     assert ("profile" in page.test.session_state) is kept
     assert page.said == words.PROFILE["cancelled" if kept else "cancelled.nothing"]
-    assert page.test.session_state["measuring"].profiler is None
+    assert page.test.session_state["profile_running"].job is None
     assert working.closed
 
 
 def test_a_script_that_was_overtaken_goes_on_where_it_was(clockwork: type[Clockwork]) -> None:
     working = clockwork(None, context=256)
     working.done = 3
-    page = Page(measuring=profiler.Measuring(wanted=True, profiler=working))  # type: ignore[arg-type]
+    page = Page(profile_running=experiment.Running(wanted=True, job=working))
     assert working.done == 4
     assert page.test.session_state["profile"] == profile(context=256)
 
@@ -238,22 +238,22 @@ def test_a_measurement_that_fails_says_why_and_keeps_what_it_has(
 
     monkeypatch.setattr(clockwork, "before_step", staticmethod(fail))
     page = Page()
-    page.test.button(key="measure").click().run()
+    page.test.button(key="profile_start").click().run()
     page.run()
     assert told in page.said
     assert "secret" not in page.said
     assert page.test.session_state["profile"].repeats == 9
-    assert not page.test.button(key="measure").disabled
+    assert not page.test.button(key="profile_start").disabled
 
 
 def test_the_whole_measurement_is_one_turn_of_the_device(
     clockwork: type[Clockwork], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = []
-    pool = profiler.device_pool()
+    pool = experiment.device_pool()
     monkeypatch.setattr(clockwork, "before_step", staticmethod(lambda: held.append(len(pool._waiting))))
     page = Page()
-    page.test.button(key="measure").click().run()
+    page.test.button(key="profile_start").click().run()
     assert held == [1] * 4
     assert len(pool._waiting) == 0
 
@@ -266,9 +266,9 @@ def test_models_that_cannot_be_loaded_are_told_as_plain_text(monkeypatch: pytest
         def status(self, pair_id: str) -> Status:
             return Status("failed", "no *good* [here](x)")
 
-    monkeypatch.setattr(profiler, "loader", Broken)
+    monkeypatch.setattr(experiment, "loader", Broken)
     page = Page()
-    page.test.button(key="measure").click().run()
+    page.test.button(key="profile_start").click().run()
     assert r"no \*good\* \[here\]" in page.run().said
 
 
@@ -284,7 +284,7 @@ def test_models_that_cannot_be_loaded_are_told_as_plain_text(monkeypatch: pytest
     ],
 )
 def test_the_samples_taken_say_how_long_the_rest_takes(done: int, seconds: float, told: str) -> None:
-    assert profiler.progress(done, 80, seconds) == told
+    assert experiment.progress(words.PROFILE["progress"], done, 80, seconds) == told
 
 
 def test_waiting_for_the_device_is_no_part_of_the_time_that_samples_take(
@@ -296,10 +296,10 @@ def test_waiting_for_the_device_is_no_part_of_the_time_that_samples_take(
             time.sleep(0.3)
             yield
 
-    monkeypatch.setattr(profiler, "device_pool", Busy)
+    monkeypatch.setattr(experiment, "device_pool", Busy)
     page = Page()
-    page.test.button(key="measure").click().run()
-    assert 0 < page.test.session_state["measuring"].seconds < 0.3
+    page.test.button(key="profile_start").click().run()
+    assert 0 < page.test.session_state["profile_running"].seconds < 0.3
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
@@ -315,7 +315,7 @@ def test_a_file_is_shown_as_from_a_file() -> None:
 @pytest.mark.parametrize("content", [b"{", b"\xff\xfe", b"[]", b"x" * 1_000_001], ids=["half", "bytes", "list", "big"])
 def test_a_file_that_is_no_profile_changes_nothing(content: bytes) -> None:
     with pytest.raises(ValueError, match="file"):
-        profiler.opened(content)
+        experiment.opened(profiler.PROFILE, content)
 
 
 # --- somebody's server ------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from specviz.figures.roofline import Measured, Scene
 from specviz.hardware.accelerators import ACCELERATORS, DTYPES, Accelerator
 from specviz.hardware.shapes import PRICED_PAIRS
 from specviz.trace import Trace, tally
-from specviz.ui import controls, frame, panels, profiler, recordings, session, sharing, words
+from specviz.ui import controls, experiment, frame, panels, profiler, recordings, session, sharing, words
 from specviz.ui.controls import BOUND, Refused
 
 DEFAULTS: dict[str, Any] = {"dtype": "bf16", "batch": 1, "context": 1024, "drafts": roofline.SMALL_GAMMA}
@@ -159,7 +159,7 @@ def _run() -> tuple[Trace, str] | None:
 def _timed() -> Measured | None:
     """Reads by the clock: of a profile, else of the run."""
     profile, origin = profiler.current()
-    badge = words.ROOFLINE["here" if origin == profiler.MEASURED_HERE else "recorded"]
+    badge = words.ROOFLINE["here" if origin == experiment.HERE else "recorded"]
     found = roofline.from_profile(profile, badge) if profile is not None else None
     if found is not None:
         return found
