@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 SCHEMA_VERSION = 1
+UNSAID: Mapping[str, Any] = {"ngram": 3, "stop_below": 0.0, "stop_above": None}
+"""Settings that records did not name at first, with what was in force."""
 LISTED = 12
 """How many of the likeliest tokens of p, and of q, a row lists."""
 
@@ -229,6 +231,16 @@ class Round:
     def kept(self) -> int:
         """Number of kept drafts."""
         return sum(draft.fate == "kept" for draft in self.drafts)
+
+    @property
+    def said(self) -> Mapping[str, Any]:
+        """The settings in force, those too that a record did not name at first; empty where it names none."""
+        return {**UNSAID, **self.settings} if self.settings else {}
+
+    @property
+    def gave_up(self) -> bool:
+        """Whether the drafter ended the draft itself: its last read brought no draft."""
+        return sum(one.model == "drafter" and one.kind == "draft" for one in self.passes) > len(self.drafts)
 
     @property
     def judged(self) -> tuple[Draft, ...]:

@@ -111,6 +111,7 @@ NOTES = {
     "disjoint": "Nothing is shared here (shared 0.00): every draft dies.",
     "copied": "{draft} was copied from the text before, so q = 1 and it stays with p: [{this}].",
     "short": "Only {count}: {left} left to write.",
+    "short.unsure": "Only {count}: the drafter was not sure enough of the next.",
     "short.copy": "Only {count}: there was no more to copy.",
 }
 HINTS = {
@@ -125,6 +126,7 @@ HINTS = {
     "plain": "No drafts: plain decoding, one read a token. Nothing is judged, so there is no coin.",
     "plain.last": "Only one token was left to write, so nothing was drafted: one read, one token.",
     "plain.context": "The context is full, so nothing was drafted: one read, one token.",
+    "plain.unsure": "The drafter was not sure enough of any token, so nothing was drafted: one read, one token.",
     "plain.copy": "Nothing to copy this round: one read, one token.",
     "plain.unknown": "Nothing was drafted this round: one read, one token.",
     "closing": "No draft was judged here: the read gives one token more.",
@@ -627,6 +629,8 @@ class _Panel:
         if not all_there or not isinstance(gamma, int) or count >= gamma:
             return ()
         drafts = "one draft" if count == 1 else f"{numbers.count(count)} drafts"
+        if self.round.gave_up:
+            return ((" " + NOTES["short.unsure"].format(count=drafts), ""),)
         left = self._left()
         if left is not None and left == count + 1:
             return ((" " + NOTES["short"].format(count=drafts, left=f"{left} tokens"), ""),)

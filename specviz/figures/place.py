@@ -36,6 +36,7 @@ NOTES = {
     "bonus": "Every draft stayed. No draft stands here: the target speaks alone.",
     "plain": "No drafts: plain decoding, one token a read.",
     "nothing": "Nothing to copy this round: the target speaks alone.",
+    "unsure": "The drafter was not sure enough to draft: the target speaks alone.",
     "short": "Nothing was drafted: only one token was left to write.",
     "race": "Each token gets one random distance, the same for both models; its speed is its probability. "
     "The first home wins.",
@@ -388,9 +389,8 @@ def _note(here: _Here, read: bool, standing: str | None) -> Spans:
         return note if read or not copied else note + fill(" " + NOTES["copied"], draft=said)
     if draft is None:
         drafted = bool(here.round.drafts)
-        plain = (
-            "nothing" if copied else "short" if here.setting("gamma") and here.setting("drafter") != "none" else "plain"
-        )
+        short = "short" if here.setting("gamma") and here.setting("drafter") != "none" else "plain"
+        plain = "unsure" if here.round.gave_up else "nothing" if copied else short
         return fill(NOTES["bonus" if drafted else plain])
     if here.side == "alone":
         return fill(NOTES["no q"])

@@ -24,6 +24,7 @@ TEMPLATES = {
     "round": "[Round {number}]: ",
     "plain": "[{closing}]: one read, one token; no drafts",
     "plain.last": "[{closing}]: one read, one token; only one was left to write",
+    "plain.unsure": "[{closing}]: one read, one token; the drafter was not sure enough to draft",
     "plain.nothing": "nothing to copy this round; [{closing}]: one read, one token",
     "goes": "[{draft} goes]",
     "correction": "[{closing} replaces it]",
@@ -50,6 +51,9 @@ SETTINGS = {
     "drafter_temperature": "drafter temperature",
     "top_k": "top-k",
     "top_p": "top-p",
+    "ngram": "longest match",
+    "stop_below": "drafter’s largest chance at least",
+    "stop_above": "drafter’s entropy at most",
 }
 """The settings that shape a round, with the word for each. The seed only shuffles."""
 
@@ -118,7 +122,9 @@ def changes(rounds: Iterable[Round]) -> str:
 
 def _plain(round_: Round, texts: Texts) -> list[Spans]:
     settings, which = _settings(round_), "plain"
-    if settings.get("gamma") and round_.finish in ("length", "context"):
+    if round_.gave_up:
+        which = "plain.unsure"
+    elif settings.get("gamma") and round_.finish in ("length", "context"):
         which = "plain.last"
     elif settings.get("gamma") and settings.get("drafter") == "ngram":
         which = "plain.nothing"
@@ -192,4 +198,4 @@ def _value(value: object) -> str:
 
 
 def _settings(round_: Round) -> Mapping[str, Any]:
-    return round_.settings or {}
+    return round_.said

@@ -34,6 +34,7 @@ TEMPLATES = {
     "The target has not been asked yet.",
     "short.budget": " Only {drafts_left}: {left} left.",
     "short.context": " Only {drafts_left}: the context is nearly full.",
+    "short.unsure": " Only {drafts_left}: the drafter was not sure enough of the next.",
     "short.copy": " Only {drafts_left}: there the text so far ends.",
     "read": "[One read of the target, {answers} answers:] what it wants at the place of {each}, and one place further.",
     # Speculative sampling: a coin.
@@ -95,6 +96,8 @@ TEMPLATES = {
     "plain.last": "[{closing}] comes from one read of its own. "
     "Only one token was left to write, so nothing was drafted.",
     "plain.context": "[{closing}] comes from one read of its own. The context is full, so nothing was drafted.",
+    "plain.unsure": "[{closing}] comes from one read of its own. "
+    "The drafter was not sure enough of any token, so nothing was drafted.",
     "plain.copy": "[{closing}] comes from one read of its own. Nothing to copy this round.",
     "plain.unknown": "[{closing}] comes from one read of its own. Nothing was drafted this round.",
     "nothing": "In this round nothing was drafted and nothing written.",
@@ -203,6 +206,8 @@ def _short(round_: Round, left: int | None) -> Spans:
     if not isinstance(wanted, int) or count >= wanted:
         return ()
     drafts_left = "1 draft" if count == 1 else f"{count} drafts"
+    if round_.gave_up:
+        return say("short.unsure", drafts_left=drafts_left)
     if left == count + 1:  # each round keeps one token back for the closing one
         return say("short.budget", drafts_left=drafts_left, left=f"{left} tokens")
     if round_.finish == "context":
@@ -330,7 +335,7 @@ def _all(count: int) -> str:
 
 
 def why_plain(round_: Round, left: int | None) -> str:
-    """Why a round has no drafts: plain, plain.last, plain.context, plain.copy or plain.unknown.
+    """Why a round has no drafts: plain, plain.last, plain.context, plain.unsure, plain.copy or plain.unknown.
 
     ``left`` is how many tokens might be written when the round began, as far as the header tells: a run that was
     lengthened afterwards has a larger budget now.
@@ -338,6 +343,8 @@ def why_plain(round_: Round, left: int | None) -> str:
     settings = _settings(round_)
     if settings.get("gamma") == 0 or settings.get("drafter") == "none" or not settings:
         return "plain"
+    if round_.gave_up:
+        return "plain.unsure"
     if round_.finish == "context":
         return "plain.context"
     if left == 1 or round_.finish == "length" or settings.get("drafter") in ("model", "target"):

@@ -11,7 +11,7 @@ import streamlit as st
 
 from specviz.models import catalogue
 from specviz.models.catalogue import EMBEDDED, PairSpec
-from specviz.trace import Trace
+from specviz.trace import UNSAID, Trace
 from specviz.ui import recordings, words
 from specviz.ui.recordings import Recording
 
@@ -22,6 +22,7 @@ RANGES: dict[str, tuple[Any, Any]] = {
     "drafter_temperature": (0.0, 2.0),
     "top_k": (0, 1_000),
     "top_p": (0.05, 1.0),
+    "ngram": (1, 16),
     "length": LENGTHS,
     "seed": (0, 2**31 - 1),
 }
@@ -38,6 +39,7 @@ PLAIN: dict[str, Any] = {
     "top_p": 1.0,
     "seed": 0,
     "drafter": "model",
+    "ngram": UNSAID["ngram"],
 }
 PRICE = {"accelerator": "h100-sxm", "priced": "llama-3.1-8b+llama-3.2-1b", "count": "stored"}
 """What is priced, by the key of its control: the first accelerator and pair of :mod:`specviz.hardware`, which is not
@@ -138,6 +140,7 @@ def defaults(shown: Recording | None) -> dict[str, Any]:
         "length": _length(shown),
         "seed": settings["seed"],
         "drafter": settings["drafter"],
+        "ngram": settings["ngram"],
         "prompt": preset if preset in words.PRESETS or shown is not None else next(iter(words.PRESETS)),
         "own_text": "",
         "detail": words.DETAILS[1],
@@ -154,6 +157,7 @@ def read(shown: Recording | None) -> Wanted:
     said = {key: st.session_state.get(key, default) for key, default in defaults(shown).items()}
     greedy = said["rule"] == "greedy"
     temperature = 0.0 if greedy else float(said["temperature"])
+    drafter = _drafter_of(said["pair"], said["drafter"])
     settings = {
         "rule": said["rule"],
         "gamma": said["gamma"],
@@ -162,7 +166,8 @@ def read(shown: Recording | None) -> Wanted:
         "top_k": int(said["top_k"]),
         "top_p": float(said["top_p"]),
         "seed": int(said["seed"]),
-        "drafter": _drafter_of(said["pair"], said["drafter"]),
+        "drafter": drafter,
+        "ngram": int(said["ngram"]) if drafter == "ngram" else PLAIN["ngram"],
     }
     return Wanted(said["pair"], settings, _asked(said, shown), said["length"], said["detail"])
 
@@ -254,7 +259,8 @@ def fitting(settings: Mapping[str, Any] | None) -> dict[str, Any]:
         elif isinstance(value, str) and value in {"rule": words.RULES, "drafter": words.DRAFTERS}.get(name, ()):
             fits[name] = value
     both = {"temperature": 0.0, "drafter_temperature": 0.0} if fits.get("rule") == "greedy" else {}
-    return PLAIN | fits | both
+    unused = {} if fits.get("drafter") == "ngram" else {"ngram": PLAIN["ngram"]}
+    return PLAIN | fits | both | unused
 
 
 def length_of(trace: Trace) -> int:
@@ -271,7 +277,7 @@ def _said(
     pair_id: str, settings: Mapping[str, Any], prompt: str, length: int, shown: Recording | None
 ) -> dict[str, Any]:
     """The value of each control for such a run. Under greedy the temperatures are left as they are."""
-    said = {name: settings[name] for name in ("rule", "gamma", "top_k", "top_p", "seed", "drafter") if name in settings}
+    said = {name: settings[name] for name in PLAIN if name in settings and not name.endswith("temperature")}
     if settings.get("rule") != "greedy":
         linked = settings["temperature"] == settings["drafter_temperature"]
         said |= {"temperature": float(settings["temperature"]), "linked": linked}
@@ -348,6 +354,8 @@ def _more(default: Mapping[str, Any], wanted: Wanted) -> None:
             bind=BOUND,
         )
         st.caption(words.DRAFTER_HELP[wanted.settings["drafter"]])
+        if wanted.settings["drafter"] == "ngram":
+            _number("ngram", default, help=words.CONTROLS["ngram.help"])
         _number("top_k", default, help=words.CONTROLS["top_k.help"])
         _slider("top_p", default, step=0.05, help=words.CONTROLS["top_p.help"])
 

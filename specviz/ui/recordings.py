@@ -40,7 +40,7 @@ class Recording:
     @property
     def settings(self) -> Mapping[str, Any]:
         """The settings that were in force."""
-        return (self.trace.rounds[0].settings if self.trace.rounds else None) or {}
+        return self.trace.rounds[0].said if self.trace.rounds else {}
 
 
 def recording(name: str) -> Recording | None:

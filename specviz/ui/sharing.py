@@ -11,7 +11,7 @@ import streamlit as st
 from specviz import trace as traces
 from specviz.figures import events
 from specviz.figures.text import visible
-from specviz.trace import Header, Round, Trace
+from specviz.trace import UNSAID, Header, Round, Trace
 from specviz.ui import components, controls, recordings, session, words
 from specviz.ui.controls import Refused, Wanted
 from specviz.ui.recordings import Recording
@@ -100,7 +100,7 @@ def unlinkable(run: Run) -> str:
     asked = opening.trace.header.prompt if opening is not None else None
     if run.prompt not in (*words.PRESETS.values(), asked):
         return words.LINK["own"]
-    settings = [dict(round_.settings or {}) for round_ in run.trace.rounds]
+    settings = [dict(round_.said) for round_ in run.trace.rounds]
     midway = run.stretched or any(one != settings[0] for one in settings)
     return words.LINK["midway"] if midway or (settings and _differ(settings[0], run)) else ""
 
@@ -171,8 +171,8 @@ def _open() -> None:
 
 def _unfit(trace: Trace) -> str:
     """A sentence where the controls cannot stand as the run does."""
-    settings = dict(trace.rounds[0].settings or {}) if trace.rounds else {}
-    fits = controls.fitting(settings)
+    settings = dict(trace.rounds[0].said) if trace.rounds else {}
+    fits = {**UNSAID, **controls.fitting(settings)}
     return words.FILES["unfit"] if trace.rounds and any(settings.get(name) != fits[name] for name in fits) else ""
 
 
@@ -251,6 +251,9 @@ SETTINGS: dict[str, tuple[type, ...]] = {
     "temperature": (int, float),
     "drafter_temperature": (int, float),
     "top_p": (int, float),
+    "ngram": (int,),
+    "stop_below": (int, float),
+    "stop_above": (int, float),
 }
 """What a round's settings may be, where they are said."""
 

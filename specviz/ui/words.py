@@ -355,6 +355,7 @@ BENCH = {
     "all": "All rules at once",
     "stop": "Stop",
     "stopped": "Stopped. What was dealt up to then stays.",
+    "failed": "Dealing failed ({reason}). What was dealt up to then stays; press again, or take another place.",
     "progress": "{name}: {done:,} of {whole:,}",
     "gamma": "gamma γ: drafts a round",
     "stays": "A draft that stays",
@@ -383,6 +384,43 @@ POSITIONS = {
     "loading": "The models are loading; then they read this place.",
     "refused": "This place cannot be read: {reason}.",
     "failed": "Reading this place failed ({reason}). Choose it again, or another.",
+}
+
+GAMMA: dict[str, Any] = {
+    "lead": "How many drafts a round? Too few leave speed on the table, too many are read for nothing.",
+    "modelled": "modelled",
+    "theory_alpha": "shared (alpha)",
+    "theory_c": "c: a drafter’s read, in reads of the target",
+    "theory_gamma": "gamma γ: drafts a round",
+    "theory_ops": "c_ops: the drafter’s arithmetic over the target’s",
+    "from": "Opens at the embedded pair’s own: shared {alpha:.2f} over 40 prompts, c {c:.2f} on the machine that "
+    "recorded it.",
+    "today": "take today’s: {alpha:.2f}, c {c:.2f}",
+    "today.help": "Shared and c of {source}.",
+    "of_sweep": "the sweep below",
+    "of_run": "the run on Decode and the profile",
+    "lose": "make it lose",
+    "lose.help": "Sets the sliders to a drafter that is half as dear as the target and agrees three times in ten, and "
+    "the sweep to what lost most.",
+    "engine": "Take it to your engine",
+    "engine.lead": "Gamma {gamma} in four engines. TARGET and DRAFTER are your models’ names or files.",
+    "engine.none": "Gamma 0 is plain decoding: start the engine without a drafter.",
+    "engine.page": "documentation",
+    "sweep": "The same by the clock",
+    "sweep.lead": "The same prompts under every gamma, one after the other round by round, so that a slow moment falls "
+    "on all alike.",
+    "standing": "{pair} on {device}, {dtype} · {rule}, T = {temperature:g}, seed {seed} · {tokens} tokens a text · "
+    "{created}",
+    "workload": "Prompts",
+    "all": "all",
+    "explained": "Explain",
+    "sets": "Measure with",
+    "own": "Prompts of your own, one a line",
+    "own.help": "At most {most} prompts; of each the models read the first 2,000 characters.",
+    "own.cut": "{count} prompts: the first {most} are measured.",
+    "tokens": "tokens a text",
+    "nothing": "Choose prompts, or write some of your own.",
+    "measure": "Measure with your own prompts",
 }
 
 PRESETS = WORKLOADS
@@ -441,7 +479,7 @@ CONTROLS = {
     "drafter_temperature.gumbel": "moves q only: speed changes, not even the text does",
     "drafter": "Drafter",
     "ngram": "longest match",
-    "ngram.help": "Tokens at the end of the text that are looked up earlier in it: so many if they are there, else fewer.",
+    "ngram.help": "So many tokens at the end of the text are looked up earlier in it; where they are not there, fewer.",
     "top_k": "top-k",
     "top_k.help": "Keep the k likeliest tokens of both models. 0 keeps all.",
     "top_p": "top-p",
@@ -642,9 +680,9 @@ GUMBEL: dict[str, Any] = {
     "sources": {"gumbel": "a recorded run", "decode": "the run on Decode", "hand": "a few tokens"},
     "pair": "Two distributions",
     "place": "place",
-    "before": "◂",
+    "before": "←",
     "before.help": "the place before",
-    "after": "▸",
+    "after": "→",
     "after.help": "the next place",
     "noise": "noise (seed)",
     "noise.help": "0: the noise that the run had. Any other number is new noise for this place, the same each time.",
@@ -659,7 +697,7 @@ GUMBEL: dict[str, Any] = {
     "no_run": "No recorded run is here: the tokens below are made up.",
     "uncoupled": "This run’s models did not share noise: what you see is the noise of seed {seed}.",
 }
-GRID: dict[str, Any] = {
+TEXTS: dict[str, Any] = {
     "title": "Swap the drafter, change gamma: the text stays",
     "same": "the target’s own text, byte for byte",
     "differs": "another text",
@@ -672,8 +710,9 @@ GRID: dict[str, Any] = {
     "first": "Compare",
     "second": "with",
     "table": "as a table",
-    "none": "No recorded texts are here.",
     "asked": "Prompt: {prompt}",
+    "prompt": "prompt",
+    "seed": "seed",
     "formula": "text = f(prompt, target, its temperature and filters, seed): no drafter and no gamma in it\n"
     "token at n = argmaxₓ log pₓ + gₓ(seed, n)",
 }
