@@ -7,6 +7,8 @@ bonus, a block, and the round after a rejection.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -17,8 +19,15 @@ from specviz.noise import RoundNoise
 from specviz.probability import Array, one_hot, total_variation, warp
 from specviz.rules import RULES, WRONG_DRAFTS, WRONG_RULES, Rule
 
-_FEWEST, _CELLS = 256, 2**18
-"""Draws made at once: some rules hold a number for every token of every draw."""
+_TOGETHER, _CELLS = 2**17, 2**18
+"""Draws made at once; where each takes a number for every token, numbers at once: they fit the processor's cache."""
+
+_THREADS = 2
+"""Races are run by so many threads: NumPy lets go of the interpreter while it computes."""
+
+_KEPT = 4_000_000
+"""Numbers in an array that is let go at once. From then on glibc keeps freed memory up to its size (32 MB) instead of
+handing it back; to fetch it again for each of a race's arrays takes up to three times as long as the race."""
 
 _FEW = 5
 """Expected fewer times than this, a token is no cell of a chi-square by itself."""
@@ -175,29 +184,62 @@ def deal(
     xp = array_namespace(p, q)
     vocab = p.shape[0]
     both, offered = _round(p, q)
-    drafted, kept, dealt = (xp.zeros(vocab, dtype=xp.int64, device=device(p)) for _ in range(3))
-    at_once = max(_FEWEST, _CELLS // vocab)
-    for start in range(first, first + count, at_once):
+
+    def dealt(start: int, stop: int) -> tuple[Array, Array, Array]:
+        """The drafts, those that stay, and what replaces the others."""
         # Every other position: the one between is the bonus's, and no two draws share a number.
-        positions = 2 * xp.arange(start, min(start + at_once, first + count), dtype=xp.int64, device=device(p))
-        noise = RoundNoise(seed, positions, rule.by_round, like=p)
+        positions = 2 * xp.arange(start, stop, dtype=xp.int64, device=device(p))
+        noise = _FirstPlace(seed, positions, rule.by_round, like=p, vocab=vocab)
         draft_ids = xp.broadcast_to(rule.draft(q if drawn is None else drawn, noise, 0), positions.shape)
         verdict = rule.verify(both, offered, draft_ids[:, None], noise)
         stays = verdict.kept > 0
-        drafted += _counts(draft_ids, vocab)
-        kept += _counts(draft_ids[stays], vocab)
-        dealt += _counts(verdict.closing.id[~stays], vocab)
-    return Outcome(drafted, kept, dealt)
+        return draft_ids, draft_ids[stays], verdict.closing.id[~stays]
+
+    parts = zip(*_each(dealt, _batches(rule, vocab, first, count)), strict=True)
+    return Outcome(*(_counts(xp.concat(ids), vocab) for ids in parts))
+
+
+@dataclass(frozen=True)
+class _FirstPlace(RoundNoise):
+    """The noise of a round of one draft whose bonus counts nowhere, for races of one vocabulary.
+
+    Both models' race at the draft's place is run with the same numbers, made once. The bonus's race gets them too: it
+    should have others, but its winner is not looked at.
+    """
+
+    vocab: int = 0
+
+    @cached_property
+    def _shared(self) -> Array:
+        return super().gumbel(0, self.vocab)
+
+    def gumbel(self, place: int, vocab_size: int) -> Array:
+        return self._shared
+
+
+def _batches(rule: Rule, vocab: int, first: int, count: int) -> list[tuple[int, int]]:
+    """The draws from ``first`` on, cut into spans (start, stop) that are made at once."""
+    at_once = max(1, _CELLS // vocab) if rule.races else _TOGETHER
+    return [(start, min(start + at_once, first + count)) for start in range(first, first + count, at_once)]
+
+
+def _each(work: Callable[[int, int], tuple[Array, ...]], spans: list[tuple[int, int]]) -> list[tuple[Array, ...]]:
+    """``work(start, stop)`` for every span, in order."""
+    if len(spans) == 1:
+        return [work(*spans[0])]
+    np.empty(_KEPT)
+    with ThreadPoolExecutor(_THREADS) as threads:
+        return list(threads.map(lambda span: work(*span), spans))
 
 
 def largest_batch(rule: Rule, vocab: int) -> int:
     """How many draws :func:`deal` makes in about 0.2 s."""
-    return max(1, 10**7 // vocab) if rule.name == "gumbel_coupling" else 20_000
+    return min(max(1, 2 * 10**7 // vocab), 100_000) if rule.races else 100_000
 
 
 def whole_count(rule: Rule, vocab: int) -> int:
     """How many draws a verdict is based on: races over a large vocabulary cost a number a token."""
-    return 2_000 if rule.name == "gumbel_coupling" and vocab > 1_000 else 100_000
+    return 2_000 if rule.races and vocab > 1_000 else 100_000
 
 
 # --- two places in a row ----------------------------------------------------------------------------------------------
@@ -252,24 +294,27 @@ def deal_joint(
     rule, drawn_places = _checked(of, p_places, q_places, gamma, drawn_places)
     xp = array_namespace(p_places, q_places)
     vocab = p_places.shape[1]
-    # No two texts share a number: one round, and the same places as seen from the next.
-    positions = (gamma + 2) * xp.arange(first, first + count, dtype=xp.int64, device=device(p_places))
 
-    def written(place: int, positions: Array) -> tuple[Array, Array, Array]:
-        """What the round at ``place`` writes: its length and its first two tokens (the second may be missing)."""
+    def begun(place: int, positions: Array) -> tuple[Array, Array, Array]:
+        """Drafts kept by the round at ``place`` and the first two tokens it writes, the second only if it kept any."""
         noise = RoundNoise(seed, positions + place, rule.by_round, like=p_places)
         drafts = [xp.broadcast_to(rule.draft(drawn_places[place + i], noise, i), positions.shape) for i in range(gamma)]
         draft_ids = xp.stack(drafts, axis=-1) if drafts else xp.zeros((*positions.shape, 0), dtype=xp.int64)
-        p, q = p_places[place : place + gamma + 1], q_places[place : place + gamma]
-        verdict = rule.verify(p, q, draft_ids, noise)
-        kept = xp.broadcast_to(verdict.kept, positions.shape)
+        verdict = rule.verify(p_places[place : place + gamma + 1], q_places[place : place + gamma], draft_ids, noise)
         closing = xp.broadcast_to(verdict.closing.id, positions.shape)
-        texts = [xp.where(kept > i, drafts[i], closing) if i < gamma else closing for i in range(2)]
-        return kept + 1, texts[0], texts[1]
+        one, two = (xp.where(verdict.kept > i, drafts[i], closing) if i < gamma else closing for i in range(2))
+        return verdict.kept, one, two
 
-    length, one, two = written(0, positions)
-    _, next_one, _ = written(1, positions)
-    return xp.reshape(_counts(one * vocab + xp.where(length > 1, two, next_one), vocab * vocab), (vocab, vocab))
+    def written(start: int, stop: int) -> tuple[Array]:
+        """Both tokens of every text, as one number."""
+        # No two texts share a number: the places of a round, and one more that only the next one sees.
+        positions = (gamma + 2) * xp.arange(start, stop, dtype=xp.int64, device=device(p_places))
+        kept, one, two = begun(0, positions)
+        _, next_one, _ = begun(1, positions)
+        return (one * vocab + xp.where(kept > 0, two, next_one),)
+
+    (pairs,) = zip(*_each(written, _batches(rule, vocab, first, count)), strict=True)
+    return xp.reshape(_counts(xp.concat(pairs), vocab * vocab), (vocab, vocab))
 
 
 def _checked(

@@ -70,11 +70,13 @@ class Rule(ABC):
         name: how settings and traces call it.
         exact: the text follows the target's law, whatever the drafter.
         by_round: its noise must be keyed by the round's start as well; see :func:`specviz.noise.uniform`.
+        races: it uses a number for every token of the vocabulary, not one or two a draft.
     """
 
     name: ClassVar[str]
     exact: ClassVar[bool] = True
     by_round: ClassVar[bool] = False
+    races: ClassVar[bool] = False
 
     def draft(self, q_row: Array, noise: Noise, place: int) -> Array:
         """How the drafter draws under this rule: ids, int64, shape (...), from laws of shape (..., vocab)."""
@@ -123,7 +125,14 @@ class _RatioRule(Rule):
         def law_of(k: int) -> Array:
             return p[k] if k == gamma else self.correction(p[k], q[k], draft_ids[..., k])
 
-        return Verdict(kept, Judgements(accept_prob, passed, coin=coin), _drawn(kept, law_of, gamma, noise))
+        def id_of(k: int, u: Array) -> Array:
+            return inverse_cdf(p[k], u) if k == gamma else self.corrected(p[k], q[k], draft_ids[..., k], u)
+
+        return Verdict(kept, Judgements(accept_prob, passed, coin=coin), _drawn(kept, law_of, gamma, noise, id_of))
+
+    def corrected(self, p: Array, q: Array, draft_id: Array, u: Array) -> Array:
+        """The token that the uniform ``u`` selects from :meth:`correction`, shape (...)."""
+        return inverse_cdf(self.correction(p, q, draft_id), u)
 
     @abstractmethod
     def correction(self, p: Array, q: Array, draft_id: Array) -> Array:
@@ -266,6 +275,7 @@ class GumbelCoupling(_MatchRule):
     """
 
     name = "gumbel_coupling"
+    races = True
 
     def draft(self, q_row: Array, noise: Noise, place: int) -> Array:
         """The winner of the drafter's race."""
@@ -342,6 +352,13 @@ class StrikeOut(_RatioRule):
         """p without the draft."""
         xp = array_namespace(p)
         return normalised(xp.where(one_hot(draft_id, like=p) > 0, 0.0, p), otherwise=p)
+
+    def corrected(self, p: Array, q: Array, draft_id: Array, u: Array) -> Array:
+        """The same token, found by stepping over the draft on p's line: no row for every run."""
+        end = array_namespace(p).cumulative_sum(p)
+        mark = u * (end[-1] - p[draft_id])
+        past = mark >= end[draft_id] - p[draft_id]
+        return inverse_cdf(p, (mark + p[draft_id] * past) / end[-1])
 
     def emitted_law(self, p: Array, q: Array, drawn: Array | None = None) -> Array:
         """min(p, q) + the sum, over the other tokens x, of max(q_x - p_x, 0) p / (1 - p_x)."""
@@ -487,14 +504,24 @@ def _chosen(kept: Array, value_of: Callable[[int], Array]) -> Array:
     return xp.broadcast_arrays(chosen, kept)[0]
 
 
-def _drawn(kept: Array, law_of: Callable[[int], Array], gamma: int, noise: Noise) -> Closing:
-    """The closing token drawn from ``law_of(kept)``: with the target's own number, or the residual's if it corrects."""
+def _drawn(
+    kept: Array,
+    law_of: Callable[[int], Array],
+    gamma: int,
+    noise: Noise,
+    id_of: Callable[[int, Array], Array] | None = None,
+) -> Closing:
+    """The closing token drawn from ``law_of(kept)``: with the target's own number, or the residual's if it corrects.
+
+    ``id_of(k, u)`` is what a uniform selects from ``law_of(k)``, where there is a shorter way to it.
+    """
+    id_of = id_of or (lambda k, u: inverse_cdf(law_of(k), u))
 
     def draw_of(k: int) -> Array:
         return noise.target(k) if k == gamma else noise.residual(k)
 
     return Closing(
-        id=_chosen(kept, lambda k: inverse_cdf(law_of(k), draw_of(k))),
+        id=_chosen(kept, lambda k: id_of(k, draw_of(k))),
         draw=_chosen(kept, draw_of),
         law=lambda: _chosen(kept[..., None], law_of),
     )

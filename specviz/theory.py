@@ -117,14 +117,25 @@ def operations_factor(alpha: float, gamma: int, c_ops: float) -> float:
 def optimal_gamma(alpha: float, c: float, max_gamma: int = 40) -> int:
     """The gamma in 0..max_gamma with the largest :func:`speedup`; the smaller one of equals.
 
-    0 wherever alpha <= c (Leviathan et al. 2023, Corollary 3.9). With c = 0, or with alpha = 1 and c < 1, every further
+    Tokens grow by less and less and time by the same: behind its first step down the speed-up never rises again. 0
+    wherever alpha <= c (Leviathan et al. 2023, Corollary 3.9). With c = 0, or with alpha = 1 and c < 1, every further
     draft pays and there is no optimum: the answer is then bounded by ``max_gamma``.
 
     Raises:
         ValueError: alpha is not in [0, 1], c is not a finite number of at least 0, or max_gamma is negative.
     """
     _check(alpha, max_gamma, c)
-    return max(range(max_gamma + 1), key=lambda gamma: speedup(alpha, gamma, c))
+    best, fastest = 0, 1.0
+    tokens, kept_so_far = 1.0, 1.0
+    for gamma in range(1, max_gamma + 1):
+        kept_so_far *= alpha
+        tokens += kept_so_far
+        faster = tokens / (gamma * c + 1)
+        if faster < fastest:
+            break
+        if faster > fastest:
+            best, fastest = gamma, faster
+    return best
 
 
 def gumbel_match(p: Array, q: Array) -> Array:

@@ -103,7 +103,7 @@ def test_a_deal_depends_on_its_seed_and_not_on_how_many_are_made_at_once(
     p, q = laws("F")
     once = deal(EVERY_RULE[name], p, q, 1_000, seed=5)
     other = deal(EVERY_RULE[name], p, q, 1_000, seed=6)
-    monkeypatch.setattr(losslessness, "_FEWEST", 7)
+    monkeypatch.setattr(losslessness, "_TOGETHER", 7)
     monkeypatch.setattr(losslessness, "_CELLS", 1)
     again = deal(EVERY_RULE[name], p, q, 1_000, seed=5)
     for part in ("drafted", "kept", "dealt"):
