@@ -50,14 +50,16 @@ def adaptive(sweep: Sweep) -> tuple[Policy, ...]:
     return tuple(policy for policy in sweep.policies() if policy.adaptive)
 
 
-def drafting(sweep: Sweep) -> tuple[Policy, ...]:
-    """The policies whose losses can be told: they draft, and the target alone was measured beside them."""
-    return tuple(one for one in sweep.policies() if one.gamma and sweep.speedup(one) is not None)
-
-
-def slowest(sweep: Sweep) -> Policy | None:
-    """The policy that lost most."""
-    return min(drafting(sweep), key=lambda one: sweep.speedup(one) or math.inf, default=None)
+def lost_most(sweep: Sweep) -> tuple[str, Policy] | None:
+    """The workload and the policy with the lowest speed over the target alone."""
+    found = [
+        (speed, workload, policy)
+        for workload in sweep.workloads()
+        for part in (sweep.select(workload),)
+        for policy in part.policies()
+        if policy.gamma and (speed := part.speedup(policy)) is not None
+    ]
+    return min(found, key=lambda one: one[0])[1:] if found else None
 
 
 def fastest(sweep: Sweep, policies: Sequence[Policy]) -> Policy | None:

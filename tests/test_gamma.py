@@ -1,0 +1,288 @@
+"""The Gamma page's figures: golden numbers, and every sentence against theory and sweep."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from specviz import theory
+from specviz.experiments import Policy, Sweep
+from specviz.figures import gamma, sweep
+from specviz.figures.charts import Panel
+from specviz.figures.gamma import Scene, Today
+from tests import sweeps
+
+SCENE = Scene(alpha=0.6, c=0.1, gamma=4)
+TODAY = Today(0.4, 0.1, "the run on Decode", "recorded")
+MEASURED = sweeps.sweep()
+
+
+def trace(panel: Panel, name: str) -> Any:
+    """A trace of the panel's figure."""
+    assert panel.figure is not None
+    return next(one for one in panel.figure.data if one.name is not None and one.name.startswith(name))
+
+
+def cells(panel: Panel, column: str) -> list[str]:
+    """A column of the panel's table."""
+    index = panel.table.columns.index(column)
+    return [row[index] for row in panel.table.rows]
+
+
+def measured_panels(one: Sweep, policy: Policy | None = None) -> list[Panel]:
+    return [
+        sweep.speeds(one, policy, "recorded"),
+        sweep.yields(one, "recorded"),
+        sweep.places(one, "recorded"),
+        sweep.stopping(one, "recorded"),
+        sweep.waterfall(one, policy, "recorded"),
+    ]
+
+
+# --- theory -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_curves_hold_the_published_numbers() -> None:
+    panel = gamma.curves(Scene(alpha=0.8, c=0.1, gamma=4, c_ops=0.0))
+    assert trace(panel, "speed").y[4] == pytest.approx(2.401, abs=5e-4)
+    assert trace(panel, "tokens a read").y[8] == pytest.approx(4.3289, abs=5e-4)
+    assert trace(panel, "arithmetic").y[5] == pytest.approx(1.6263, abs=5e-5)
+    assert "1.6869" in panel.formula  # kept / (1 + gamma c), the slip
+    assert len(panel.table.rows) == 41
+
+
+@pytest.mark.parametrize(
+    ("alpha", "c", "best", "speed"),
+    [(0.3, 0.3, 0, 1.0), (0.5, 0.05, 3, 1.63), (0.6, 0.1, 3, 1.674), (0.9, 0.01, 24, 7.486), (0.95, 0.01, 40, 12.542)],
+)
+def test_the_story_names_the_best_gamma(alpha: float, c: float, best: int, speed: float) -> None:
+    scene = Scene(alpha, c, 4)
+    told = gamma.story(scene)
+    assert scene.best == best
+    if best:
+        assert f"{best} drafts a round should be best: {sweep.times(speed)[:4]}" in told
+    else:
+        assert "no gamma pays" in told
+
+
+def test_a_loss_is_told_as_one() -> None:
+    assert "0.29×, slower than the target alone; the drafter’s reads eat it" in gamma.story(Scene(0.3, 0.5, 8))
+
+
+def test_gamma_0_and_endless_gammas_have_their_sentence() -> None:
+    assert "no drafts, plain decoding" in gamma.story(Scene(0.5, 0.1, 0))
+    for scene in (Scene(1.0, 0.1, 4), Scene(0.5, 0.0, 4)):
+        panel = gamma.curves(scene)
+        assert "every further draft pays" in panel.story
+        assert not any((one.name or "").startswith("best") for one in panel.figure.data)
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.integers(0, 40), st.floats(0, 1))
+@settings(max_examples=25)
+def test_every_scene_can_be_drawn(alpha: float, c: float, drafts: int, ops: float) -> None:
+    panel = gamma.curves(Scene(alpha, c, drafts, ops))
+    json.loads(panel.figure.to_json())
+    low, high = panel.figure.layout.yaxis.range
+    shown = [math.log10(y) for one in panel.figure.data for y in one.y]
+    assert all(low <= y <= high for y in shown)
+
+
+def test_the_map_agrees_with_the_theory() -> None:
+    panel = gamma.best_map(SCENE, TODAY)
+    heat = panel.figure.data[0]
+    for row, column in ((0, 0), (30, 26), (45, 18), (50, 20), (10, 40)):
+        best = theory.optimal_gamma(gamma.ALPHAS[row], gamma.RATIOS[column], 40)
+        assert heat.text[row][column] == str(best)
+        assert heat.z[row][column] == pytest.approx(math.log2(best + 1))
+    labels = panel.figure.data[1]
+    at = list(zip(labels.x, labels.y, strict=True)).index((0.05, 0.8))
+    assert labels.text[at] == "8"
+
+
+def test_the_map_marks_what_is_set_and_what_came_out_today() -> None:
+    panel = gamma.best_map(SCENE, TODAY)
+    assert (*trace(panel, "yours").x, *trace(panel, "yours").y) == (0.1, 0.6)
+    assert (*trace(panel, "today").x, *trace(panel, "today").y) == (0.1, 0.4)
+    assert panel.badge == "modelled · cross recorded"
+    assert len(gamma.best_map(SCENE, None).figure.data) == len(panel.figure.data) - 1
+
+
+def test_a_slider_answers_within_a_tenth_of_a_second() -> None:
+    gamma.best_map(SCENE, TODAY)
+    taken = []
+    for alpha in (0.31, 0.52, 0.73):
+        start = time.process_time()
+        scene = Scene(alpha, 0.1, 4)
+        gamma.curves(scene).figure.to_json()
+        gamma.best_map(scene, TODAY).figure.to_json()
+        taken.append(time.process_time() - start)
+    assert min(taken) < 0.1
+
+
+# --- engines ----------------------------------------------------------------------------------------------------------
+
+
+def test_each_engine_is_told_the_gamma() -> None:
+    flags = {engine.name: engine.flags for engine in gamma.engines(5)}
+    config = json.loads(flags["vLLM"].partition("--speculative-config '")[2][:-1])
+    assert config["num_speculative_tokens"] == 5
+    assert "--speculative-num-steps 5 --speculative-eagle-topk 1 --speculative-num-draft-tokens 6" in flags["SGLang"]
+    assert "--spec-type draft-simple" in flags["llama.cpp"]
+    assert "--spec-draft-n-max 5" in flags["llama.cpp"]
+    assert "num_assistant_tokens = 5" in flags["transformers"]
+    assert 'schedule = "constant"' in flags["transformers"]
+    assert all(engine.page.startswith("https://") for engine in gamma.engines(5))
+
+
+def test_the_flags_of_transformers_are_ones_that_it_knows() -> None:
+    transformers = pytest.importorskip("transformers")
+    config = transformers.GenerationConfig()
+    for line in gamma.engines(3)[-1].flags.splitlines()[:-1]:
+        name = line.partition(" = ")[0].rpartition(".")[2]
+        assert hasattr(config, name)
+
+
+# --- a sweep ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_theory_runs_through_the_same_axes() -> None:
+    panel = sweep.speeds(MEASURED, Policy(4), "recorded")
+    alone = MEASURED.tokens_per_second(Policy(0))
+    assert alone is not None
+    measured, free, timed = (trace(panel, name) for name in ("measured", "theory, wide reads free", "theory, wide"))
+    assert tuple(measured.x) == tuple(free.x) == (0, 1, 2, 4, 8)
+    assert measured.y[0] == pytest.approx(alone)
+    assert free.y[3] == pytest.approx(alone * theory.speedup(0.5, 4, 0.1))
+    assert timed.y[3] == pytest.approx(alone * theory.expected_tokens(0.5, 4) * 10 / (18 + 4))
+    assert panel.badge == "recorded · theory modelled"
+
+
+@pytest.mark.parametrize("drafts", [1, 2, 4, 8])
+def test_the_reasons_multiply_to_the_whole_difference(drafts: int) -> None:
+    parts = sweep.gaps(MEASURED, Policy(drafts))
+    assert parts is not None
+    assert parts.theory * parts.width * parts.tokens * parts.rest == pytest.approx(parts.real, rel=1e-12)
+    assert parts.width == pytest.approx((10 + drafts) / (10 + 2 * drafts + drafts), rel=1e-9)
+    told = sweep.speeds(MEASURED, Policy(drafts), "recorded").numbers
+    assert any("verification is not free" in line for line in told)
+
+
+def test_no_gamma_that_pays_is_told_as_such() -> None:
+    slow = [sweeps.run(policy, rounds=64, overhead_s=0.05 * bool(policy.gamma)) for policy in sweeps.FIXED]
+    panel = sweep.speeds(sweeps.sweep(slow), None, "recorded")
+    assert panel.story.startswith("Here no gamma pays")
+
+
+def test_tokens_a_read_are_counted_and_not_guessed() -> None:
+    panel = sweep.yields(MEASURED, "recorded")
+    assert tuple(trace(panel, "counted").y) == pytest.approx([1, 1.5, 1.75, 1.9375, 1.984375])
+    assert cells(panel, "tokens a read, counted")[3] == "1.938"
+    assert "no gamma brings more than 2.00" in panel.story
+
+
+def test_places_that_few_drafts_reached_are_not_judged() -> None:
+    panel = sweep.places(sweeps.sweep([sweeps.run(Policy(0)), sweeps.run(Policy(8))]), "recorded")
+    assert tuple(trace(panel, "shared").x) == (1, 2, 3)  # 64, 32, 16 judged; then 8
+    assert tuple(trace(panel, "fewer than 10").x) == (4, 5, 6, 7)
+    assert cells(panel, "shared (alpha)")[3:7] == ["too few to say"] * 4
+    assert "About the same" in panel.story
+
+
+def test_gammas_that_stop_early_stay_out_of_the_places() -> None:
+    def runs(policies: tuple[Policy, ...]) -> Sweep:
+        return sweeps.sweep([sweeps.run(one, drafts=2 if one.adaptive else None, alpha=0.5) for one in policies])
+
+    with_early, without = (sweep.places(runs(some), "") for some in (sweeps.FIXED + sweeps.EARLY, sweeps.FIXED))
+    assert with_early.table == without.table
+
+
+def test_fixed_and_adaptive_stand_on_the_same_axes() -> None:
+    panel = sweep.stopping(MEASURED, "recorded")
+    assert tuple(trace(panel, "fixed").x) == (0, 1, 2, 4, 8)
+    assert tuple(trace(panel, "stops below").x) == tuple(trace(panel, "stops above").x) == (2,)
+    assert trace(panel, "stops below").y[0] == pytest.approx(MEASURED.tokens_per_second(sweeps.EARLY[0]))
+    assert "about the same" in panel.story
+
+
+def test_a_stop_after_the_draw_is_shown_as_wrong() -> None:
+    panel = sweep.too_late()
+    assert tuple(trace(panel, "✗").y) == pytest.approx([0.66, 0.33, 0.01])
+    assert tuple(trace(panel, "✓").y) == pytest.approx(sweep.P)
+
+
+# --- what was lost ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", [Policy(1), Policy(4), Policy(8), *sweeps.EARLY])
+def test_the_steps_lead_from_the_ideal_to_the_clock(policy: Policy) -> None:
+    lost = sweep.attributed(MEASURED, policy)
+    assert lost is not None
+    drafts = MEASURED.drafts_per_round(policy) or 0.0
+    assert lost.ideal == pytest.approx(drafts + 1)
+    assert lost.real == pytest.approx(MEASURED.speedup(policy))
+    assert lost.ideal + math.fsum(after - before for before, after in pairwise(lost)) == pytest.approx(lost.real)
+    assert lost.kept == pytest.approx(MEASURED.tokens_per_pass(policy))
+    assert lost.drafted == pytest.approx(lost.kept / (1 + 0.1 * drafts))
+    assert lost.read == pytest.approx(lost.kept * 10 / (10 + 2 * drafts + drafts))
+
+
+def test_the_waterfall_says_what_it_lost_to() -> None:
+    heavy = [sweeps.run(Policy(0)), sweeps.run(Policy(8), overhead_s=0.3)]
+    panel = sweep.waterfall(sweeps.sweep(heavy), Policy(8), "recorded")
+    assert "Most went with outside the reads" in panel.story
+    assert "slower than the target alone" in panel.story
+    bars = panel.figure.data[0]
+    assert bars.base[-1] == 0
+    assert bars.y[-1] == pytest.approx(sweeps.sweep(heavy).speedup(Policy(8)))
+
+
+def test_the_sweep_knows_what_lost_most() -> None:
+    heavy = [sweeps.run(policy, name) for policy in (Policy(0), Policy(2)) for name in ("chat", "code")]
+    heavy.append(sweeps.run(Policy(4), "code", overhead_s=1))
+    assert sweep.lost_most(sweeps.sweep(heavy)) == ("code", Policy(4))
+    assert sweep.lost_most(sweeps.sweep([])) is None
+
+
+# --- edges ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        [],
+        [sweeps.run(Policy(0))],
+        [sweeps.run(Policy(4))],
+        [sweeps.run(Policy(0)), sweeps.run(Policy(4), rounds=0)],
+        [sweeps.run(Policy(0), prompt="<b>&\u202eother"), sweeps.run(Policy(4))],
+        [sweeps.run(sweeps.EARLY[0], drafts=0)],
+        [sweeps.run(Policy(0)), sweeps.run(Policy(1), alpha=1.0)],
+    ],
+)
+def test_a_sweep_that_has_hardly_begun_is_drawn(runs: list[Any]) -> None:
+    one = sweeps.sweep(runs)
+    for policy in (None, Policy(4), *one.policies()):
+        for panel in measured_panels(one, policy):
+            assert panel.story
+            assert "nan" not in f"{panel.story}{panel.numbers}{panel.table}".lower().replace("finance", "")
+            if panel.figure is not None:
+                json.loads(panel.figure.to_json())
+
+
+def test_every_sentence_ends() -> None:
+    for panel in (gamma.curves(SCENE), gamma.best_map(SCENE, TODAY), *measured_panels(MEASURED, Policy(4))):
+        assert panel.story.endswith(".")
+        assert "  " not in panel.story
+
+
+def test_the_file_has_a_line_for_every_run_and_no_formula() -> None:
+    text = sweep.table(sweeps.sweep([sweeps.run(Policy(0), prompt='=cmd|"x"'), *MEASURED.runs]))
+    lines = text.splitlines()
+    assert len(lines) == 2 + len(MEASURED.runs)
+    assert ",'=cmd" in lines[1].replace('"', "")
