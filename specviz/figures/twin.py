@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from specviz.figures.sentences import Spans, fill
 from specviz.figures.table import Table
@@ -80,15 +80,14 @@ def layout(trace: Trace, twin: Trace, texts: Texts) -> Twin:
         alone=tokens,
         why=why,
     )
-    cut = tokens if apart is None else apart
-    common, begun = _read(map(texts.raw, ours[:cut]))
+    both = side_by_side(ours, theirs, texts)
     return Twin(
         agrees=verdict != "report",
         verdict=verdict,
         sentence=sentence,
-        common=common + (token(begun) if begun and apart is None else ""),
-        ours=_parted(ours[cut:], begun, texts) if apart is not None else (),
-        theirs=_parted(theirs[cut:], begun, texts) if apart is not None else (),
+        common=both.common,
+        ours=both.ours,
+        theirs=both.theirs,
         unfinished=trace.finish != "stop",
         table=_table(trace, twin, apart if promised else None, texts),
     )
@@ -102,7 +101,11 @@ def compare(trace: Trace, twin: Trace, texts: Texts) -> tuple[bool, Spans]:
 
 def first_difference(trace: Trace, twin: Trace) -> int | None:
     """Index of the first token in which the two texts differ; None when the shorter begins the longer."""
-    return next((i for i, (a, b) in enumerate(zip(trace.text_ids, twin.text_ids, strict=False)) if a != b), None)
+    return _parting(trace.text_ids, twin.text_ids)
+
+
+def _parting(ours: Sequence[int], theirs: Sequence[int]) -> int | None:
+    return next((i for i, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), None)
 
 
 def _counted(number: int, noun: str) -> str:
@@ -110,6 +113,23 @@ def _counted(number: int, noun: str) -> str:
 
 
 # --- the texts --------------------------------------------------------------------------------------------------------
+
+
+class SideBySide(NamedTuple):
+    """Two texts: what they begin with, and how each goes on, as in :class:`Twin`."""
+
+    common: str
+    ours: Spans
+    theirs: Spans
+
+
+def side_by_side(ours: Sequence[int], theirs: Sequence[int], texts: Texts) -> SideBySide:
+    """Where two texts part. Of two that do not, as much as both have is common."""
+    apart = _parting(ours, theirs)
+    common, begun = _read(map(texts.raw, ours[: min(len(ours), len(theirs)) if apart is None else apart]))
+    if apart is None:
+        return SideBySide(common + (token(begun) if begun else ""), (), ())
+    return SideBySide(common, _parted(ours[apart:], begun, texts), _parted(theirs[apart:], begun, texts))
 
 
 def _read(raw: Sequence[bytes] | map[bytes], pending: bytes = b"") -> tuple[str, bytes]:

@@ -714,5 +714,5 @@ TEXTS: dict[str, Any] = {
     "prompt": "prompt",
     "seed": "seed",
     "formula": "text = f(prompt, target, its temperature and filters, seed): no drafter and no gamma in it\n"
-    "token at n = argmaxₓ log pₓ + gₓ(seed, n)",
+    "the token at n = argmax_x (log p_x + g_x(seed, n))",
 }
