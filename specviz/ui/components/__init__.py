@@ -308,5 +308,5 @@ _grid = _component("grid")
 
 def grid(layout: Invariance, *, detail: str, on_picked: Callable[[], None]) -> None:
     """Texts under many drafters, and two of them side by side; its trigger ``picked`` is the key of a text."""
-    data = asdict(layout) | {"words": words.GRID, "story": detail == words.DETAILS[0]}
-    _grid(key="grid", data=data, on_picked_change=on_picked)
+    data = asdict(layout) | {"words": words.TEXTS, "story": detail == words.DETAILS[0]}
+    _grid(key="grid_texts", data=data, on_picked_change=on_picked)
