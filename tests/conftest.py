@@ -68,7 +68,7 @@ def no_weights(monkeypatch: pytest.MonkeyPatch, recorded_folder: Path) -> None:
     monkeypatch.setattr(store, "embedded_target", lambda: None)
     fresh = loader.Loader()
     monkeypatch.setattr(loader, "loader", lambda: fresh)
-    for module in ("decode", "stage", "transport", "work"):
+    for module in ("decode", "positions", "stage", "transport", "work"):
         monkeypatch.setattr(f"specviz.ui.{module}.loader", lambda: fresh)
 
 

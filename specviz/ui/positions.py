@@ -25,7 +25,7 @@ from specviz.ui.session import Run
 if TYPE_CHECKING:
     from specviz.models.loading import Pair
 
-CONTEXT_IDS = 64
+CONTEXT_IDS = 32
 """Tokens before a place that its label is made from: more than it shows."""
 POLL_S = 0.2
 
