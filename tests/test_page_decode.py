@@ -593,6 +593,30 @@ def test_another_drafter_midway_keeps_the_complete_rounds(live: Callable[..., Pa
     assert after.rounds[2].settings["drafter"] == "none"
 
 
+def test_how_long_a_run_is_matched_is_asked_where_look_up_drafts_and_decodes_the_next_round(
+    live: Callable[..., Page],
+) -> None:
+    page = live(drafter="ngram")
+    page.test.number_input(key="ngram").set_value(1)
+    page.run().press("round")
+    assert page.test.session_state.decode.run.trace.rounds[0].settings["ngram"] == 1
+    assert address(page)["ngram"] == "1"
+    opened = link(**address(page))
+    assert opened.test.number_input(key="ngram").value == 1
+    page.test.selectbox(key="drafter").set_value("model")
+    page.run()
+    assert "ngram" not in {box.key for box in page.test.number_input}
+    assert page.test.session_state.decode.run.settings["ngram"] == 3
+
+
+@pytest.mark.parametrize("key", ["ngram", "top_k", "seed"])
+@pytest.mark.parametrize("raw", ["2.5", "1e308", ""])
+def test_a_number_that_a_link_cannot_have_stands_at_its_default(key: str, raw: str, live: Callable[..., Page]) -> None:
+    page = link(**{"drafter": words.DRAFTERS["ngram"], key: raw})
+    assert page.test.number_input(key=key).value == {"ngram": 3}.get(key, 0)
+    assert (key.replace("_", " ") in page.message) == bool(raw)
+
+
 def test_a_link_to_a_live_run_is_decoded_up_to_its_moment(live: Callable[..., Page]) -> None:
     page = live(gamma=3, seed=5, rule="gumbel_coupling").press("round").press("round").press("step").press("step")
     run, there = page.test.session_state.decode.run, address(page)

@@ -29,6 +29,7 @@ SETTINGS = {
     "top_p": st.integers(1, 20).map(lambda n: n / 20),
     "seed": st.integers(0, 2**31 - 1),
     "drafter": st.sampled_from(sorted(words.DRAFTERS)),
+    "ngram": st.integers(1, 16),
 }
 
 
@@ -72,7 +73,7 @@ def test_an_address_says_what_the_controls_take_from_it(
     said = controls.defaults(shown) | {key: controls.taken(key, raw, shown) for key, raw in address.items()}
     assert not any(isinstance(value, Refused) for value in said.values())
     assert (said["pair"], said["prompt"], said["length"], said["detail"]) == ("embedded", preset, length, detail)
-    for name in ("rule", "gamma", "top_k", "top_p", "seed", "drafter"):
+    for name in ("rule", "gamma", "top_k", "top_p", "seed", "drafter", "ngram"):
         assert said[name] == settings[name], name
     if settings["rule"] != "greedy":
         assert said["temperature"] == settings["temperature"]
@@ -144,6 +145,29 @@ def test_a_run_of_one_piece_can_be_linked_and_others_say_why_not() -> None:
     assert sharing.unlinkable(replace(run, prompt=make_trace().header.prompt or "")) == ""
 
 
+def test_a_run_that_was_recorded_before_a_setting_existed_goes_on_in_one_piece() -> None:
+    trace = make_trace()
+    later = [replace(round_, settings=round_.said) for round_ in trace.rounds[3:]]
+    assert "ngram" not in (trace.rounds[0].settings or {})
+    assert sharing.unlinkable(run_of(replace(trace, rounds=(*trace.rounds[:3], *later)))) == ""
+
+
+@pytest.mark.parametrize(
+    ("settings", "unfit"),
+    [
+        ({}, False),
+        ({"ngram": 3}, False),
+        ({"stop_below": 0.4}, True),
+        ({"stop_above": 2.0}, True),
+        ({"ngram": 7}, True),
+    ],
+)
+def test_a_file_whose_settings_the_controls_cannot_show_says_so(settings: dict[str, Any], unfit: bool) -> None:
+    trace = make_trace()
+    rounds = tuple(replace(round_, settings={**(round_.settings or {}), **settings}) for round_ in trace.rounds)
+    assert sharing._unfit(replace(trace, rounds=rounds)) == (words.FILES["unfit"] if unfit else "")
+
+
 def wanted_for(run: Run, **changes: Any) -> Wanted:
     settings = {**run.settings, **{k: v for k, v in changes.items() if k != "length"}}
     return Wanted(run.pair_id, settings, run.prompt, changes.get("length", run.length), "Numbers")
@@ -175,6 +199,8 @@ def test_changes_are_named_in_a_few_words() -> None:
     assert session.changes(run, wanted_for(run, temperature=0.7, drafter_temperature=0.7)) == ["T = 0.7"]
     assert session.changes(run, wanted_for(run, drafter_temperature=0.7)) == ["drafter T = 0.7"]
     assert session.changes(run, wanted_for(run, drafter="ngram")) == ["drafter: n-gram: copies"]
+    copies = run_of(make_trace(), settings={**run.settings, "drafter": "ngram", "ngram": 3})
+    assert session.changes(copies, wanted_for(copies, ngram=5)) == ["longest match 5"]
     greedy = wanted_for(run, rule="greedy", temperature=0.0, drafter_temperature=0.0)
     assert session.changes(run, greedy) == ["the rule Greedy"]
 

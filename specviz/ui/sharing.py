@@ -44,20 +44,20 @@ def arrival(shown: Recording | None) -> Arrival:
     """
     if "arrival" not in st.session_state:
         asked = {key: st.query_params[key] for key in (*KEYS, MOMENT) if key in st.query_params}
-        for key in [key for key, raw in asked.items() if not raw]:
-            del asked[key], st.query_params[key]  # nothing was asked for, and a control would take it for no choice
-        for key, raw in asked.items():
-            if key == MOMENT:
-                continue
-            if isinstance(value := controls.taken(key, raw, shown), Refused):
-                del st.query_params[key]  # the control would read it again
-            else:
-                st.session_state[key] = value
+        unasked = [key for key, raw in asked.items() if not raw]  # a control would take it for no choice
+        for key in unasked:
+            del asked[key]
+        taken = {key: controls.taken(key, raw, shown) for key, raw in asked.items() if key != MOMENT}
+        refused = [key for key, value in taken.items() if isinstance(value, Refused)]
+        st.session_state.update({key: value for key, value in taken.items() if key not in refused})
         at = asked.get(MOMENT, "")
         at = at if events.ADDRESS.fullmatch(at) else ""
         st.session_state.arrival = Arrival(at, complaints(asked, shown))
-        if MOMENT in st.query_params:
-            del st.query_params[MOMENT]
+        gone = [*unasked, *refused]
+        for key in (*gone, MOMENT):
+            st.query_params.pop(key, None)
+        if gone:
+            st.rerun()  # controls are seeded from the address that a run began with
     return st.session_state.arrival
 
 
