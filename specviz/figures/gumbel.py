@@ -33,6 +33,8 @@ LETTERS = "ABCDEFGH"
 OTHERS = -1
 """The id of everything that a record does not list, where it runs as one."""
 MOST_NOISE = 9_999
+MOST_TOKENS = 2**20
+"""A vocabulary: a file may claim a larger one than memory holds."""
 RACES = 1_000
 """Races behind each simulated point."""
 Z95 = 1.959964
@@ -101,17 +103,21 @@ def raced(trace: Trace) -> tuple[Site, ...]:
     return tuple(
         site
         for site in sites(trace)
-        if site.draft is not None
-        and any(token.p for token in site.row.tokens)
-        and any(token.q for token in site.row.tokens)
+        if site.draft is not None and site.round.drafts[site.draft].fate in ("kept", "rejected") and _both(site.row)
     )
 
 
+def _both(row: Row) -> bool:
+    """Whether each model gives some listed token a chance."""
+    return any((token.p or 0.0) > 0 for token in row.tokens) and any((token.q or 0.0) > 0 for token in row.tokens)
+
+
 def coupled(trace: Trace) -> bool:
-    """Whether the run's two models shared recorded noise at every place."""
-    known = raced(trace)
+    """Whether the run's two models shared recorded noise at every place, of a vocabulary that can be played again."""
     rules = {(round_.settings or {}).get("rule") for round_ in trace.rounds}
-    return bool(known) and rules == {RULE.name} and all(recorded(site.row) for site in known)
+    rows = [site.row for site in sites(trace)]
+    fits = all(recorded(row) and size_of(row) <= MOST_TOKENS for row in rows)
+    return rules == {RULE.name} and fits and bool(raced(trace))
 
 
 # --- the race ---------------------------------------------------------------------------------------------------------
@@ -125,20 +131,21 @@ def by_hand(pair: Pair, seed: int) -> tuple[Row, Texts]:
     return with_noise(Row(0, tokens), seed), texts
 
 
-def with_noise(row: Row, seed: int) -> Row:
+def with_noise(row: Row, seed: int, position: int = 0) -> Row:
     """The same place with the noise of another seed. What the record does not list runs as one token."""
     tokens = row.tokens
     rest = row.rest
     if rest is not None and (rest.p or rest.q):
         tokens = (*tokens, Token(OTHERS, None, rest.p, rest.q))
-    drawn = noise.gumbel(seed, row.position or 0, len(tokens))
+    drawn = noise.gumbel(seed, position, len(tokens))
     tokens = tuple(replace(token, noise=float(g)) for token, g in zip(tokens, drawn, strict=True))
-    return Row(row.position, tokens)
+    return Row(position, tokens)
 
 
 def chances(row: Row) -> tuple[Array, Array]:
     """Both models' chances of the tokens of a row, shape (tokens,)."""
-    return np.array([token.p or 0.0 for token in row.tokens]), np.array([token.q or 0.0 for token in row.tokens])
+    both = [(max(token.p or 0.0, 0.0), max(token.q or 0.0, 0.0)) for token in row.tokens]
+    return tuple(np.array(both).T)
 
 
 def naming(texts: Texts, row: Row) -> Texts:
@@ -388,7 +395,7 @@ def wilson(hits: int, trials: int) -> tuple[float, float]:
 
 
 CURVES: tuple[tuple[str, str, dict[str, Any]], ...] = (
-    ("most", "1 − TV: the most there is", {"color": "both", "dash": "solid", "width": 2}),
+    ("most", "shared, 1 − TV: the most there is", {"color": "both", "dash": "solid", "width": 2}),
     ("exact", "one noise: the exact chance", {"color": "ink", "dash": "solid", "width": 3}),
     ("least", "(1 − TV)/(1 + TV): the least", {"color": "muted", "dash": "dash", "width": 2}),
     ("independent", "a noise each: Σ p·q", {"color": "muted", "dash": "dot", "width": 2}),
@@ -477,12 +484,12 @@ def _curves(drawn: go.Figure, at: Sequence[float], values: Mapping[str, Sequence
 
 def _told(name: str, found: Sequence[Agreement], along: Family) -> str:
     if name == TWO:
-        return "Of two tokens the races agree as often as anything could: 1 − TV, and not a hair less."
+        return "Of two tokens, both races have one winner as often as anything could: by all that the two share."
     if name == TIGHT:
         return "Each model has a token that the other never says: agreement falls to the least that is promised."
     lost = max(range(len(found)), key=lambda i: found[i].most - found[i].exact)
     if found[lost].most - found[lost].exact < 5e-4:
-        return "One noise agrees as often as anything could, 1 − TV; a noise each agrees far less, even where p = q."
+        return "One noise agrees as often as anything could; with a noise each they would agree far less."
     if name == HEAT:
         best = max(range(len(found)), key=lambda i: found[i].exact)
         return (
@@ -490,8 +497,8 @@ def _told(name: str, found: Sequence[Agreement], along: Family) -> str:
             f"{along.at[best]:.2g} ({probability(found[best].exact)})."
         )
     return (
-        "One noise agrees nearly as often as anything could (1 − TV). The price of never asking the other model is at "
-        f"most {probability(found[lost].most - found[lost].exact)} here."
+        "One noise agrees nearly as often as anything could. The price of never asking the other model is at most "
+        f"{probability(found[lost].most - found[lost].exact)} here."
     )
 
 
@@ -525,7 +532,7 @@ def places(trace: Trace, badge: str) -> Panel:
             ],
         )
     expected = sum(y for _, y, _ in known)
-    spread = math.sqrt(sum(y * (1 - y) for _, y, _ in known))
+    spread = math.sqrt(sum(max(y * (1 - y), 0.0) for _, y, _ in known))
     table = Table(
         "Every judged place of the run",
         ("position", "1 − TV", "chance of agreement", "(1 − TV)/(1 + TV)", ""),
@@ -563,6 +570,8 @@ LINES = (
     "max(p, key=lambda token: log(p[token]) + g[token])  # {token}: {text}",
 )
 """The lines that play a place again, for whoever has :func:`specviz.noise.gumbel` and the target's p."""
+FAITHFUL = 1e-9
+"""Noise played again is the recorded one up to this: libraries round a logarithm each in their way, by 1e-12."""
 REPLAY = (
     "k = the upper 52 bits of hash(seed, “gumbel”, position, token)\n"
     "u = (k + ½) / 2⁵²      g = −log(−log u)      first home = argmax(log p + g)"
@@ -606,9 +615,14 @@ def _numbers(site: Site) -> Iterator[tuple[Token, float]]:
             yield token, float(g[token.id])
 
 
+def _sum(token: Token, g: float) -> float:
+    """log p + g; −inf for a token that the target never says."""
+    return math.log(token.p) + g if token.p is not None and token.p > 0 else -math.inf
+
+
 def _winner(played: Sequence[tuple[Token, float]]) -> int | None:
-    runs = [(math.log(token.p) + g, token.id) for token, g in played if token.p]
-    return max(runs)[1] if runs else None
+    score_of, token_id = max(((_sum(token, g), token.id) for token, g in played), default=(-math.inf, 0))
+    return token_id if score_of > -math.inf else None
 
 
 def _signed(value: float, digits: int = 4) -> str:
@@ -651,19 +665,26 @@ def replay(site: Site, texts: Texts, whole: Check, badge: str) -> Panel:
                 probability(token.p),
                 _signed(token.noise or 0.0, 12),
                 _signed(g, 12),
-                _signed(math.log(token.p) + g) if token.p else "never",
+                _signed(_sum(token, g)) if _sum(token, g) > -math.inf else "never",
                 "⚑ first home" if token.id == won else "",
             )
             for token, g in played
         ),
     )
     agree = "the same" if won == site.written else "another"
+    story = (
+        "A token follows from the seed and its position alone, not from what was drawn before it. So any place can be "
+        "played again by itself: no generator to wind forward, no drafter, no gamma."
+        if whole.largest < FAITHFUL
+        else "This record’s noise is not what its seed and positions give here: another program made it, or the file "
+        "was changed."
+    )
     return Panel(
         "Why it helps debugging: any place, again",
-        "A token follows from the seed and its position alone, not from what was drawn before it. So any place can be "
-        "played again by itself: no generator to wind forward, no drafter, no gamma.",
+        story,
         (
-            f"Position {site.position}: first home {texts(won or 0)}, in the text {texts(site.written)}: {agree}.",
+            f"Position {site.position}: first home {'nobody' if won is None else texts(won)}, "
+            f"in the text {texts(site.written)}: {agree}.",
             f"All {whole.places} places of this run, {whole.compared:,} numbers: the largest difference from the "
             f"record is {whole.largest:.1g}; the winner is the token of the text at {whole.same} of {whole.places}.",
         ),

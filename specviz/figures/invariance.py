@@ -12,7 +12,7 @@ from specviz.experiments import Grid, GridRun
 from specviz.figures.numbers import count, fraction
 from specviz.figures.sentences import Spans
 from specviz.figures.table import Table
-from specviz.figures.text import Texts
+from specviz.figures.text import Texts, prose
 from specviz.figures.twin import SAME_TEXT, side_by_side
 
 Key = tuple[str, str, int]
@@ -96,7 +96,7 @@ def layout(
 
 def name(run: GridRun, rules: Mapping[str, str], drafters: Mapping[str, str]) -> str:
     """What the page calls a run."""
-    rule = rules.get(run.rule, run.rule)
+    rule = rules.get(run.rule, prose(run.rule))
     if run.drafter == "none":
         return f"{rule}: the target alone"
     return f"{rule}: {drafters.get(run.drafter, run.drafter)}, gamma {run.gamma}"
@@ -125,7 +125,7 @@ def _matrix(
     cells = [one for _, row in rows for one in row if one is not None]
     itself = cell(alone)
     assert itself is not None
-    return Matrix(rule, rules.get(rule, rule), _told(grid, rule, cells), itself, gammas, rows)
+    return Matrix(rule, rules.get(rule, prose(rule)), _told(grid, rule, cells), itself, gammas, rows)
 
 
 def _told(grid: Grid, rule: str, cells: list[Cell]) -> str:
@@ -203,8 +203,8 @@ def _reads(run: GridRun) -> str:
 def _numbers(grid: Grid) -> tuple[str, ...]:
     tokens = max((len(run.ids) for run in grid.runs), default=0)
     return (
-        f"{grid.pair} on {grid.device}, seed {grid.seed}, temperature {grid.temperature:g}, {tokens} tokens a text. "
-        "Reads: of the target, the prompt’s left out.",
+        f"{prose(grid.pair)} on {prose(grid.device)}, seed {grid.seed}, temperature {grid.temperature:g}, "
+        f"{tokens} tokens a text. Reads: of the target, the prompt’s left out.",
     )
 
 

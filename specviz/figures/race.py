@@ -33,7 +33,7 @@ class Lane:
 def score(token: Token | None, model: str) -> float:
     """log p + g ("target") or log q + g ("drafter"): the largest wins. −inf for a token that does not run."""
     chance = None if token is None else token.p if model == "target" else token.q
-    if token is None or not chance or token.noise is None:
+    if token is None or chance is None or chance <= 0 or token.noise is None:
         return -math.inf
     return math.log(chance) + token.noise
 

@@ -40,6 +40,11 @@ def visible(text: str) -> str:
     return "".join(shown).replace("⟩⟨", " ")
 
 
+def prose(text: str, most: int = 300) -> str:
+    """``text`` made visible, its spaces still spaces, cut behind ``most`` characters."""
+    return " ".join(map(visible, text[:most].split(" "))) + (" …" if len(text) > most else "")
+
+
 def token(raw: bytes) -> str:
     """One token on its own."""
     return visible(raw.decode("utf-8", "surrogateescape")) or "⟨⟩"

@@ -14,7 +14,7 @@ from specviz.figures.charts import Panel
 from specviz.figures.events import Timeline
 from specviz.figures.gumbel import Check, Shown, Site
 from specviz.figures.invariance import Key
-from specviz.figures.text import Texts, visible
+from specviz.figures.text import Texts, prose
 from specviz.trace import Trace
 from specviz.ui import components, controls, experiment, frame, panels, plot, recordings, session, sharing, words
 from specviz.ui.controls import BOUND, Refused
@@ -198,7 +198,7 @@ def _of_run(trace: Trace, badge: str, site: Site, seed: int) -> Shown:
     texts = Texts.of(trace)
     if seed == 0 and figures.coupled(trace):
         return figures.as_it_happened(trace, site, texts, badge)
-    row = figures.with_noise(site.row, seed)
+    row = figures.with_noise(site.row, seed, site.position)
     return figures.with_new_noise(row, figures.naming(texts, row), figures.title(trace, site, texts), seed)
 
 
@@ -275,13 +275,11 @@ def match() -> None:
 
 
 def _match() -> Panel:
+    families = _families()
+    if st.session_state.get("family") not in (None, *families):
+        st.session_state.family = families[0]
+    chosen = st.pills(words.GUMBEL["family"], families, default=families[0], required=True, key="family", bind=BOUND)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="match_controls"):
-        families = _families()
-        if st.session_state.get("family") not in (None, *families):
-            st.session_state.family = families[0]
-        chosen = st.pills(
-            words.GUMBEL["family"], families, default=families[0], required=True, key="family", bind=BOUND
-        )
         pair = _pair("match_pair") if chosen in figures.OWN_PAIR else DEFAULTS["match_pair"]
         shared = coupled()
         if chosen == figures.RUN and shared is not None:
@@ -310,7 +308,7 @@ def invariance() -> Any:
             if detail != words.DETAILS[0]:
                 for line in (
                     *laid.numbers,
-                    words.TEXTS["asked"].format(prompt=" ".join(map(visible, grid.prompt.split(" ")))),
+                    words.TEXTS["asked"].format(prompt=prose(grid.prompt)),
                 ):
                     st.text(line)
             if detail == words.DETAILS[2]:

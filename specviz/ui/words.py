@@ -295,18 +295,18 @@ OVERLAP: dict[str, Any] = {
     "own": "as the run had it",
     "own.button": "back to the run’s own settings",
     "wrong_drafts": "also a drafter that lies: it draws from other chances than it reports",
-    "entrants": {
-        "speculative_sampling": ("Speculative sampling", "a coin for min(1, p/q), else the gaps are filled"),
-        "drafter_at_0": ("… drafter at temperature 0", "the same, and the drafter always takes its first choice"),
-        "gumbel_coupling": ("Gumbel coupling", "both pick with the same noise"),
-        "token_match": ("Token match", "the target draws for itself"),
-        "block_verification": ("Block verification", "drafts are judged together; one alone is speculative sampling"),
-        "greedy": ("Greedy", "both at temperature 0"),
-        "resample_from_p": ("Redealt from p", "after a rejection the whole of p is drawn from, gaps or not"),
-        "match_then_redraw": ("Drawn once more", "the target’s own draw differs, and is thrown away for another"),
-        "strike_out": ("Only struck out", "after a rejection p without the draft, though the coin was min(1, p/q)"),
-        "q_before_temperature": ("q from before temperature", "drafts drawn at one temperature, reported at another"),
-        "argmax_drafted_softmax_reported": ("First choice drafted", "it drafts its first choice and reports chances"),
+    "hints": {
+        "speculative_sampling": "a coin for min(1, p/q), else the gaps are filled",
+        "drafter_at_0": "the same, and the drafter always takes its first choice",
+        "gumbel_coupling": "both pick with the same noise",
+        "token_match": "the target draws for itself",
+        "block_verification": "drafts are judged together; one alone is judged as under Sampling",
+        "greedy": "both at temperature 0",
+        "resample_from_p": "after a rejection all of p is drawn from, gaps or not",
+        "match_then_redraw": "a draw of the target’s that differs is thrown away for another",
+        "strike_out": "after a rejection p without the draft, though the coin was min(1, p/q)",
+        "q_before_temperature": "drafts are drawn at one temperature and reported at another",
+        "argmax_drafted_softmax_reported": "it drafts its first choice and reports chances",
     },
 }
 BEND = {
@@ -413,14 +413,16 @@ GAMMA: dict[str, Any] = {
     "{created}",
     "workload": "Prompts",
     "all": "all",
-    "explained": "Explain",
+    "explained": "Gamma to explain",
     "sets": "Measure with",
     "own": "Prompts of your own, one a line",
     "own.help": "At most {most} prompts; of each the models read the first 2,000 characters.",
     "own.cut": "{count} prompts: the first {most} are measured.",
     "tokens": "tokens a text",
     "nothing": "Choose prompts, or write some of your own.",
-    "measure": "Measure with your own prompts",
+    "measure": "What to measure with",
+    "amount": "{prompts} × {policies} ways to draft, {tokens} tokens each",
+    "prompts": ["1 prompt", "{count} prompts"],
 }
 
 PRESETS = WORKLOADS
@@ -677,7 +679,7 @@ GUMBEL: dict[str, Any] = {
     "measured": "measured here",
     "file": "from a file",
     "race": "What races",
-    "sources": {"gumbel": "a recorded run", "decode": "the run on Decode", "hand": "a few tokens"},
+    "sources": {"gumbel": "a Gumbel run", "decode": "the run on Decode", "hand": "a few tokens"},
     "pair": "Two distributions",
     "place": "place",
     "before": "←",
@@ -694,8 +696,6 @@ GUMBEL: dict[str, Any] = {
     "family": "Along",
     "match_seed": "seed of the races",
     "replay": "place",
-    "no_run": "No recorded run is here: the tokens below are made up.",
-    "uncoupled": "This run’s models did not share noise: what you see is the noise of seed {seed}.",
 }
 TEXTS: dict[str, Any] = {
     "title": "Swap the drafter, change gamma: the text stays",
