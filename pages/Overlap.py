@@ -7,7 +7,7 @@ from specviz.ui import frame, imports
 frame.page_setup("Overlap")
 imports.numpy_first()
 
-from specviz.ui import overlap  # noqa: E402
+from specviz.ui import bench, overlap, plot  # noqa: E402
 
 overlap.arrival()
 top = st.container()
@@ -16,3 +16,5 @@ with top:
     overlap.heading(place)
 scene = overlap.panels(place)
 overlap.sidebar(place)
+bench.panel(scene)
+plot.library()

@@ -204,7 +204,11 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One picture: a bar for each label. ``kept`` is the chance that a draft stays, where the picture is about that."""
+    """One picture: a bar for each label.
+
+    ``wrong`` and ``right`` are verdicts, where there is one. ``kept`` is the chance that a draft stays, where the
+    picture is about that, ``highest`` the top of a scale of its own, and ``hint`` a sentence more.
+    """
 
     title: str
     caption: str
@@ -212,6 +216,8 @@ class Frame:
     wrong: bool = False
     right: bool = False
     kept: float | None = None
+    highest: float | None = None
+    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)

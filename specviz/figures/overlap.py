@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from specviz.figures import numbers, place
+from specviz.figures import exact, numbers, place
 from specviz.figures.exact import Bar, Exact, Frame, Label
 from specviz.figures.place import Place
 from specviz.figures.sentences import Spans, fill
@@ -45,10 +45,10 @@ FACTS = {
     "fills the gap.",
     "equal": "[Identical:] whatever is drafted here stays, and no gap is left to refill.",
     "disjoint": "[Nothing in common:] every draft dies here, and the target writes its own.",
-    "shared": "shared {alpha} (alpha): kept by speculative sampling",
-    "tv": "apart {tv} (TV): goes, and is dealt again into the gaps",
-    "match": "{match}: both pick alike with the same noise (Gumbel)",
-    "draws": "{draws}: two separate draws are alike (token match)",
+    "shared": "{alpha} shared (alpha): a coin keeps it",
+    "tv": "{tv} apart (TV): goes, and fills the gaps",
+    "match": "{match} alike with the same noise (Gumbel)",
+    "draws": "{draws} alike in two separate draws (match)",
 }
 FORMULA = (
     "α = Σ min(p, q) = {alpha}\nTV = ½ Σ |p − q| = {tv} = 1 − α\n"
@@ -59,11 +59,11 @@ UNDER = {
     "note": "No token is drawn yet. How often would a draft stay, and what comes out, beside what the target wants?",
     "kept": "kept {kept}",
     "kept.story": "kept {times}",
-    "kept.none": "kept: judged with the drafts behind it",
-    "exact": "comes out exact",
-    "off": "comes out {off} off",
+    "kept.none": "the drafts behind it decide",
+    "exact": "exact",
+    "off": "{off} off",
     "off.story": "{odds} come out wrong",
-    "lucky": "wrong, yet right by luck here",
+    "lucky": "by luck nothing is off here",
     "outline": "what the target wants",
     "both": "comes out as wanted",
     "only_drafter": "comes out too often",
@@ -127,7 +127,14 @@ def likeliest(p: Array, q: Array, most: int) -> tuple[int, ...]:
 
 
 def picture(
-    p: Array, q: Array, ids: Sequence[int], called: Callable[[int], str], *, title: str, note: Spans = ()
+    p: Array,
+    q: Array,
+    ids: Sequence[int],
+    called: Callable[[int], str],
+    *,
+    title: str,
+    note: Spans = (),
+    story: bool = False,
 ) -> Place:
     """Both laws on one baseline: a row for each of ``ids`` and one for all the others, as at a place of a run.
 
@@ -138,6 +145,7 @@ def picture(
         called: a token's name.
         title: the panel's heading.
         note: a sentence under it.
+        story: without the columns of numbers.
     """
     both = np.minimum(p, q)
     bars = tuple(place.bar_of(called(i), float(p[i]), float(q[i]), float(both[i])) for i in ids)
@@ -154,7 +162,7 @@ def picture(
         mode="shared",
         note=note,
         models=place.MODELS["both"],
-        heads=tuple(place.HEADS[model] for model in place.MODELS["both"]),
+        heads=() if story else tuple(place.HEADS[model] for model in place.MODELS["both"]),
         bars=bars,
         others=others,
         together=together,
@@ -178,7 +186,7 @@ def rules(
     entrants: Sequence[Entrant],
     ids: Sequence[int],
     labels: Sequence[str],
-    named: Callable[[str], tuple[str, str]],
+    named: Mapping[str, tuple[str, str]],
     *,
     story: bool,
 ) -> Exact:
@@ -188,7 +196,7 @@ def rules(
         entrants: rules and wrong drafts, each with its own p and q.
         ids: the tokens that have a bar; all others have one together.
         labels: what those tokens are called.
-        named: a name and a sentence for an entrant.
+        named: of each entrant's name, what it is called and a sentence.
         story: in words, without sizes.
     """
     vocab = entrants[0].p.shape[-1]
@@ -196,8 +204,13 @@ def rules(
     shown = [Label(label) for label in labels]
     shown += [Label(f"{left:,} {'other' if left == 1 else 'others'}", rest=True)] if left else []
     names = tuple(label.token for label in shown)
-    frames = tuple(_frame(entrant, ids, names, named(entrant.name)[0], story=story) for entrant in entrants)
-    tops = [max(bar.outline, bar.over_from + bar.over) for frame in frames for bar in frame.bars]
+    frames = [_frame(entrant, ids, names, named[entrant.name], story=story) for entrant in entrants]
+    # One scale for all that want the same; where the target is at temperature 0 it would leave no room for the others.
+    tops = [frame.highest or 0.0 for frame, entrant in zip(frames, entrants, strict=True) if entrant.name != "greedy"]
+    frames = [
+        frame if entrant.name == "greedy" else replace(frame, highest=None)
+        for frame, entrant in zip(frames, entrants, strict=True)
+    ]
     legend = ["outline", "both"] + ["only_drafter"] * any(bar.over > 0 for frame in frames for bar in frame.bars)
     return Exact(
         title=UNDER["title"],
@@ -205,31 +218,36 @@ def rules(
         note=fill(UNDER["note"]) + (fill(" " + UNDER["missing"]) if len(legend) > 2 else ()),
         legend=tuple((meaning, UNDER[meaning]) for meaning in legend),
         labels=tuple(shown),
-        frames=frames,
-        highest=max(tops),
+        frames=tuple(frames),
+        highest=max(tops, default=1.0),
         can_deal=False,
         dealt=(),
         why=(),
         formula=UNDER_FORMULA,
-        table=_table(entrants, ids, names, [named(entrant.name)[0] for entrant in entrants]),
+        table=_table(entrants, ids, names, [named[entrant.name][0] for entrant in entrants]),
     )
 
 
-def _frame(entrant: Entrant, ids: Sequence[int], names: Sequence[str], title: str, *, story: bool) -> Frame:
+def _frame(entrant: Entrant, ids: Sequence[int], names: Sequence[str], named: tuple[str, str], *, story: bool) -> Frame:
     wanted, comes = _on(entrant.p, ids), _on(entrant.law, ids)
     bars = []
     for name, want, come in zip(names, wanted, comes, strict=True):
+        error = come - want if abs(come - want) >= exact.SEEN else 0.0
         both, over = min(want, come), max(come - want, 0.0)
         over = over if over > ROUNDING else 0.0
         said = f"{name}: comes out {numbers.probability(_whole(come))}, wanted {numbers.probability(_whole(want))}"
-        bars.append(Bar(want, (("both", both),), over, want, words=said))
+        written = f"{error:+.2f}".replace("-", "−") if error else ""
+        bars.append(Bar(want, (("both", both),), over, want, off=bool(written), error=written, words=said))
+    right = is_right(entrant)
     return Frame(
-        title=title,
+        title=named[0],
         caption=f"{_kept(entrant, story=story)} · {_comes_out(entrant, story=story)}",
         bars=tuple(bars),
-        wrong=not entrant.exact,
-        right=entrant.exact,
+        wrong=not right,
+        right=right,
+        hint=named[1],
         kept=entrant.kept,
+        highest=max(bar.over_from + bar.over for bar in bars),
     )
 
 
@@ -242,7 +260,7 @@ def _kept(entrant: Entrant, *, story: bool) -> str:
 
 def _comes_out(entrant: Entrant, *, story: bool) -> str:
     if entrant.exact or entrant.distance < ROUNDING:
-        return UNDER["exact" if entrant.exact else "lucky"]
+        return UNDER["exact" if is_right(entrant) else "lucky"]
     return UNDER["off.story" if story else "off"].format(
         off=_size(entrant.distance), odds=numbers.odds(entrant.distance)
     )
@@ -263,7 +281,7 @@ def _table(entrants: Sequence[Entrant], ids: Sequence[int], names: Sequence[str]
     rows = tuple(
         (
             title,
-            "exact" if entrant.exact else "wrong",
+            "right" if is_right(entrant) else "wrong",
             "–" if entrant.kept is None else numbers.probability(_whole(entrant.kept)),
             *(numbers.probability(_whole(chance)) for chance in _on(entrant.law, ids)),
             numbers.probability(entrant.distance if entrant.distance > ROUNDING else 0.0),
@@ -271,6 +289,11 @@ def _table(entrants: Sequence[Entrant], ids: Sequence[int], names: Sequence[str]
         for title, entrant in zip(titles, entrants, strict=True)
     )
     return Table(UNDER["title"], ("rule", "", "kept", *names, "distance to p"), rows)
+
+
+def is_right(entrant: Entrant) -> bool:
+    """Whether it is exact wherever it stands, and not by luck at this place: a lie may happen to be true."""
+    return entrant.exact and not is_wrong_draft(entrant)
 
 
 def is_wrong_draft(entrant: Entrant) -> bool:

@@ -19,7 +19,7 @@ from specviz.figures import overlap as figures
 from specviz.figures.sentences import Spans, fill
 from specviz.figures.text import visible
 from specviz.probability import Array, warp
-from specviz.ui import components, controls, frame, positions, sharing, words
+from specviz.ui import bench, components, controls, frame, positions, sharing, words
 from specviz.ui.controls import BOUND, Refused
 from specviz.ui.overlap_scene import Scene
 from specviz.ui.positions import Choice, Laws
@@ -40,6 +40,9 @@ SETTING = {
     "pq_top_p": "top_p",
 }
 """What a run's settings call them."""
+RARE = ("q_temperature", "pq_top_k", "pq_top_p")
+RARE_ENTRANTS = (*words.RARE_RULES, "match_then_redraw")
+"""What Story leaves out."""
 SWITCHES = ("wrong_drafts",)
 PLACE = "place"
 """The parameter of a link that names a place of the run, by its position."""
@@ -58,6 +61,7 @@ class Frozen:
     badge: str
     key: str
     label: str = ""
+    told: str = ""
     laws: Laws | None = None
 
 
@@ -110,11 +114,12 @@ def _arrive() -> None:
     good = {key: value for key, value in heard.items() if key not in refused}
     if "preset" in good:
         for model, law in zip(MODELS, figures.PRESETS[good["preset"]], strict=True):
-            good.setdefault(model, listed(law))
+            if model not in good:
+                good[model] = st.query_params[model] = listed(law)
     # Also what is drawn after it is needed.
     st.session_state.update({key: value for key, value in good.items() if key in (*MODELS, *RANGES, *SWITCHES)})
     if "pq_from" not in good and any(model in good for model in MODELS):
-        st.session_state.pq_from = HAND
+        st.session_state.pq_from = st.query_params["pq_from"] = HAND
     if PLACE in good:
         st.session_state.overlap_place = good[PLACE]
     said = any(key in good for key in RANGES)
@@ -123,6 +128,7 @@ def _arrive() -> None:
         {words.OVERLAP.get(key, key): pair for key, pair in refused.items()}
     )
     gone = [key for key in asked if key in refused or not asked[key] or key == "preset"]
+    gone += [key for key in bench.KEYS if st.query_params.get(key) == ""]
     for key in gone:
         del st.query_params[key]
     if gone:
@@ -207,8 +213,12 @@ def _sources() -> tuple[str, ...]:
 
 def sidebar(place: Frozen) -> None:
     """The controls of what is done to both models' chances."""
+    story = _detail() == words.DETAILS[0]
     with st.sidebar:
         for key in RANGES:
+            # A story is told without them, unless they have a part in it.
+            if story and key in RARE and _warp()[key] == PLAIN[key]:
+                continue
             if isinstance(PLAIN[key], int):
                 st.number_input(words.OVERLAP[key], *RANGES[key], PLAIN[key], key=key, bind=BOUND)
             else:
@@ -244,6 +254,11 @@ def _take_own() -> None:
 
 def source() -> Frozen:
     """Draw what the two come from; the place that is frozen."""
+    with st.container(horizontal=True, vertical_alignment="center", key="overlap_source"):
+        return _source()
+
+
+def _source() -> Frozen:
     usual, other = _sources()
     chosen = st.segmented_control(
         words.OVERLAP["source"],
@@ -253,6 +268,7 @@ def source() -> Frozen:
         key="pq_from",
         bind=BOUND,
         label_visibility="collapsed",
+        width="content",
     )
     run = positions.current_run()
     if chosen == RUN and run is not None and _choices():
@@ -273,6 +289,7 @@ def _by_hand() -> Frozen:
         words.OVERLAP["preset"],
         list(figures.PRESETS),
         key="overlap_preset",
+        wrap=True,
         on_change=_set_preset,
         label_visibility="collapsed",
     )
@@ -296,15 +313,18 @@ def _set_preset() -> None:
         st.session_state.update({m: listed(law) for m, law in zip(MODELS, figures.PRESETS[chosen], strict=True)})
 
 
-def _bent() -> None:
-    """Both were bent in the picture."""
-    told = st.session_state.bend.bent
+def heard(told: Any) -> dict[str, str] | None:
+    """Both lists as the picture says they were bent; None where it says no such thing."""
     try:
         lists = {model: listed([float(chance) for chance in told[model]]) for model in MODELS}
-        if len(set(map(len, map(weights, lists.values())))) == 1:
-            st.session_state.update(lists)
+        same = len({len(weights(text)) for text in lists.values()}) == 1
     except (TypeError, KeyError, ValueError):
-        return  # the component sends no such thing
+        return None
+    return lists if same else None
+
+
+def _bent() -> None:
+    st.session_state.update(heard(st.session_state.bend.bent) or {})
 
 
 def _of_places(run: Run) -> Frozen | None:
@@ -326,6 +346,7 @@ def _of_places(run: Run) -> Frozen | None:
             quick,
             format_func=lambda position: _short(choices[position]),
             key="quick_place",
+            wrap=True,
             on_change=_choose,
             args=("quick_place",),
             label_visibility="collapsed",
@@ -337,6 +358,8 @@ def _of_places(run: Run) -> Frozen | None:
         key="any_place",
         on_change=_choose,
         args=("any_place",),
+        label_visibility="collapsed",
+        width=340,
     )
     shown = chosen
     if not choices[chosen].instant and st.session_state.get("overlap_asked") != (run.trace.header, chosen):
@@ -364,7 +387,15 @@ def _of_places(run: Run) -> Frozen | None:
     target, drafter = laws.target_logits, laws.drafter_logits
     badge = laws.badge if _warp() == _of_run(laws) else words.OVERLAP["modelled"]
     logits = np.asarray(target), np.asarray(target if drafter is None else drafter)
-    return Frozen(logits, laws.texts, badge, f"run {run.trace.header.created} {shown}", choices[shown].label, laws)
+    return Frozen(
+        logits,
+        laws.texts,
+        badge,
+        f"run {run.trace.header.created} {shown}",
+        choices[shown].label,
+        choices[shown].told,
+        laws,
+    )
 
 
 def _short(choice: Choice) -> str:
@@ -384,9 +415,13 @@ def _ask(header: Any, position: int) -> None:
 # --- panels -----------------------------------------------------------------------------------------------------------
 
 
+def _detail() -> str:
+    return st.session_state.get("detail") or words.DETAILS[1]
+
+
 def panels(place: Frozen) -> Scene:
     """The picture, its facts and every rule; what the bench below goes on with."""
-    said, detail = _warp(), st.session_state.get("detail") or words.DETAILS[1]
+    said, detail = _warp(), _detail()
     both = {"top_k": said["pq_top_k"], "top_p": said["pq_top_p"]}
     p = warp(place.logits[0], said["p_temperature"], **both)
     q = warp(place.logits[1], said["q_temperature"], **both)
@@ -402,11 +437,15 @@ def panels(place: Frozen) -> Scene:
     few = ids if hand else figures.likeliest(p, q, figures.COLUMNS)
     with st.container(border=True, key="card_rules"):
         lies = st.session_state.get("wrong_drafts", False)
-        shown = [one for one in every if lies or not figures.is_wrong_draft(one)]
-        layout = figures.rules(
-            shown, few, [place.called(i) for i in few], words.OVERLAP["entrants"].__getitem__, story=detail == "Story"
-        )
-        components.rules(layout, detail=detail)
+        story = detail == words.DETAILS[0]
+        shown = [
+            one
+            for one in every
+            if (lies or not figures.is_wrong_draft(one)) and not (story and one.name in RARE_ENTRANTS)
+        ]
+        names = {one.name: (words.ENTRANTS[one.name], words.OVERLAP["hints"][one.name]) for one in shown}
+        called = [place.called(i) for i in few]
+        components.rules(figures.rules(shown, few, called, names, story=story), detail=detail)
         st.toggle(words.OVERLAP["wrong_drafts"], key="wrong_drafts", bind=BOUND)
     return Scene(
         entrants=every,
@@ -436,8 +475,9 @@ def _entrants(place: Frozen, said: dict[str, Any], both: dict[str, Any]) -> tupl
 def _picture(place: Frozen, p: Array, q: Array, ids: tuple[int, ...], said: dict[str, Any], detail: str) -> None:
     if place.laws is not None:
         title = words.OVERLAP["title.run"].format(label=place.label)
-        note: Spans = fill(words.OVERLAP["note.run"], count=f"{len(p):,}")
-        components.place(figures.picture(p, q, ids, place.called, title=title, note=note), detail=detail)
+        note: Spans = ((f"{place.told} ", ""), *fill(words.OVERLAP["note.run"], count=f"{len(p):,}"))
+        story = detail == words.DETAILS[0]
+        components.place(figures.picture(p, q, ids, place.called, title=title, note=note, story=story), detail=detail)
         return
     note = fill(words.OVERLAP["note.hand" if said == PLAIN else "note.warped"])
     base = {model: _law(logits) for model, logits in zip(MODELS, place.logits, strict=True)}
@@ -464,7 +504,6 @@ def _facts(p: Array, q: Array, detail: str) -> None:
     facts = figures.facts(p, q)
     st.markdown("".join(f"**{words.literal(text)}**" if kind else words.literal(text) for text, kind in facts.story))
     if detail != words.DETAILS[0]:
-        for line in facts.numbers:
-            st.text(line)
+        st.text("\n".join(facts.numbers))
     if detail == words.DETAILS[2]:
         st.code(facts.formula, language=None, wrap_lines=True)

@@ -27,7 +27,7 @@ const column = (bar, { highest, detail }) => {
   if (bar.off) {
     const error = make("span", "error", make("span", "glyph rejected", GLYPHS.rejected));
     if (detail !== "Story" && bar.error) error.append(make("span", "amount", bar.error));
-    error.style.bottom = percent(Math.max(top, bar.outline) / highest);
+    error.style.bottom = percent(Math.max(top, bar.outline, bar.over_from + bar.over) / highest);
     node.append(error);
   }
   return node;
@@ -46,11 +46,12 @@ const meter = (chance) => make("span", "meter", area("both", chance), area("only
 const frame = (shown, number, data) => {
   const mark = shown.right ? ["glyph kept", GLYPHS.kept] : shown.wrong ? ["glyph rejected", GLYPHS.rejected] : ["muted", `${number}`];
   const title = make("p", "title", make("span", ...mark), shown.title);
-  const plot = make("div", "plot", ...shown.bars.map((bar) => column(bar, data)));
+  const plot = make("div", "plot", ...shown.bars.map((bar) => column(bar, { ...data, highest: shown.highest ?? data.highest })));
   plot.setAttribute("role", "img");
   plot.setAttribute("aria-label", shown.bars.map((bar) => bar.words).join("; "));
-  const names = make("div", "names", ...data.labels.map((label, index) => name(label, index, data.words)));
-  const node = make("div", `frame${shown.wrong ? " wrong" : ""}`, title, plot, names, make("p", "caption", shown.caption, shown.kept === null ? null : meter(shown.kept)));
+  const short = data.labels.every(({ token }) => token.length < 3);
+  const names = make("div", short ? "names short" : "names", ...data.labels.map((label, index) => name(label, index, data.words)));
+  const node = make("div", `frame${shown.wrong ? " wrong" : ""}`, title, plot, names, make("p", "caption", shown.caption, shown.kept === null ? null : meter(shown.kept), shown.hint ? make("span", "hint", shown.hint) : null));
   for (const row of [plot, names]) row.style.setProperty("--columns", data.labels.length);
   node.setAttribute("role", "listitem");
   return node;
@@ -69,7 +70,8 @@ export default function ({ data: [data], parentElement, setTriggerValue }) {
   const fresh = dealt !== "" && dealt !== root.dataset.dealt;
   root.dataset.dealt = dealt;
   find(".frames").replaceChildren(...data.frames.map((shown, index) => frame(shown, index + 1, data)));
-  find(".frames").style.setProperty("--frames", Math.min(data.frames.length, 4));
+  find(".frames").style.setProperty("--frames", data.frames.length);
+  find(".frames").classList.toggle("many", data.frames.length > 4);
   find(".frames").hidden = !data.frames.length;
   find(".frames").classList.toggle("filling", fresh);
   find(".deal").hidden = !data.can_deal;
