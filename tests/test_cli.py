@@ -237,8 +237,8 @@ def test_bad_input_exits_2_with_one_line(options: list[str], message: str, decod
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "required: decode|fetch|pairs|train|bench|profile"),
-        (("dance",), "invalid choice: 'dance' (choose from 'decode', 'fetch', 'pairs', 'train', 'bench', 'profile')"),
+        ((), f"required: {'|'.join(COMMANDS)}"),
+        (("dance",), f"invalid choice: 'dance' (choose from {', '.join(map(repr, COMMANDS))})"),
         (("decode",), "required: --prompt"),
         (
             ("decode", "--prompt", "a", "--pair", "mine"),

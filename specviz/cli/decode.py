@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import cast, get_args
 
 from specviz import trace as records
-from specviz.cli import files
+from specviz.cli import files, options
 from specviz.cli.progress import tell
 from specviz.decoding.decoder import Decoder
 from specviz.decoding.settings import DrafterKind, Settings
@@ -71,11 +71,7 @@ def run(args: argparse.Namespace) -> int:
         stop_below=args.stop_below,
         stop_above=args.stop_above,
     )
-    # What can be refused without the tokenizer is refused before the weights are read.
-    if not args.prompt.strip():
-        raise ValueError(f"--prompt must not be empty, got {args.prompt!r}")
-    if not isinstance(args.max_new_tokens, int) or args.max_new_tokens < 1:
-        raise ValueError(f"--max-new-tokens must be a whole number from 1, got {args.max_new_tokens!r}")
+    options.check_text(args.prompt, args.max_new_tokens)
     if args.out is not None:
         files.check_writable(args.out)
     try:

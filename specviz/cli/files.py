@@ -5,16 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 
-def check_budget(max_new_tokens: int) -> None:
-    """Refuse a budget that no text can have, before the weights are read.
-
-    Raises:
-        ValueError: it is below 1.
-    """
-    if max_new_tokens < 1:
-        raise ValueError(f"--max-new-tokens must be a whole number from 1, got {max_new_tokens!r}")
-
-
 def check_writable(path: Path) -> None:
     """Find out before the work is done.
 
@@ -29,3 +19,15 @@ def check_writable(path: Path) -> None:
             path.unlink()
     except OSError as error:
         raise ValueError(f"--out must be a file that can be written, got {str(path)!r}: {error.strerror}") from error
+
+
+def check_folder(path: Path) -> None:
+    """Make the folder, if it is not there.
+
+    Raises:
+        ValueError: it cannot be made; says why.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"--out must be a folder that can be made, got {str(path)!r}: {error.strerror}") from error

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from specviz import experiments
-from specviz.cli import files, tables
+from specviz.cli import files, options, tables
 from specviz.cli.progress import carry_out, tell
 from specviz.decoding.experiments import Gridder
 from specviz.decoding.settings import Settings
@@ -42,9 +42,9 @@ def run(args: argparse.Namespace) -> int:
     rules = tuple(dict.fromkeys(args.rule or GRID_RULES))
     for rule in rules:  # refused before the weights are read
         Settings(rule=rule, temperature=args.temperature, seed=args.seed)
-    files.check_budget(args.max_new_tokens)
+    options.check_text(args.prompt, args.max_new_tokens)
     if args.out is not None:
-        args.out.mkdir(parents=True, exist_ok=True)
+        files.check_folder(args.out)
         for rule in rules:
             files.check_writable(args.out / f"{rule}.json")
     gridder = Gridder(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from specviz import experiments
-from specviz.cli import files, tables
+from specviz.cli import files, options, tables
 from specviz.cli.progress import carry_out, tell
 from specviz.decoding.experiments import Sweeper
 from specviz.decoding.settings import Settings
@@ -49,7 +49,8 @@ def run(args: argparse.Namespace) -> int:
     if args.prompt:
         prompts[OWN] = args.prompt
     Settings(rule=args.rule, temperature=args.temperature, seed=args.seed)  # refused before the weights are read
-    files.check_budget(args.max_new_tokens)
+    for prompt in (prompt for some in prompts.values() for prompt in some):
+        options.check_text(prompt, args.max_new_tokens)
     if args.out is not None:
         files.check_writable(args.out)
     sweeper = Sweeper(

@@ -136,9 +136,9 @@ class Sweeper(_Experiment):
             while open_ := [decoder for decoder in self._live if not decoder.finished]:
                 min(open_, key=self._tokens).step()
                 yield
-            self._runs += [_sweep_run(*one) for one in self._started]
-            self._over += len(self._live)
-            self._live, self._started = [], []
+            runs = [_sweep_run(*one) for one in self._started]
+            self._live, self._started, self._over = [], [], self._over + len(runs)
+            self._runs += runs
 
     def _warm_up(self) -> None:
         """A round of the longest draft that does not count: first calls of a shape take longer."""
@@ -202,9 +202,10 @@ class Gridder(_Experiment):
             self._live = [decoder]
             while not decoder.finished:
                 decoder.step()
+                if decoder.finished:
+                    self._runs.append(_grid_run(cell, decoder))
+                    self._live, self._over = [], self._over + 1
                 yield
-            self._runs.append(_grid_run(cell, decoder))
-            self._live, self._over = [], self._over + 1
 
 
 def settings(policy: Policy, rule: str, temperature: float | None, seed: int) -> Settings:

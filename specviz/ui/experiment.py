@@ -298,7 +298,7 @@ def _carry_out(kind: Kind, job: Job, bar: Any) -> None:
         return device_pool().turn(lambda before: bar.progress(job.done / job.total, waiting.format(before=before)))
 
     with turn(kind.alone):
-        while not job.finished and now.job is job and time.monotonic() < until:
+        while not job.finished and now.job is job:
             with turn(not kind.alone):
                 started = time.monotonic()
                 job.step()
@@ -307,6 +307,8 @@ def _carry_out(kind: Kind, job: Job, bar: Any) -> None:
                 done = progress(kind.words["progress"], job.done, job.total, now.seconds)
                 bar.progress(job.done / job.total, done)  # a script that was overtaken ends here
                 painted = time.monotonic()
+            if time.monotonic() > until:
+                break
 
 
 def progress(sentence: str, done: int, total: int, seconds: float) -> str:
