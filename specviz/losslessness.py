@@ -32,7 +32,7 @@ handing it back; to fetch it again for each of a race's arrays takes up to three
 _FEW = 5
 """Expected fewer times than this, a token is no cell of a chi-square by itself."""
 
-_DRAWN_SINGLY, _FLOOR_DRAWS = 256, 2_000
+_DRAWN_SINGLY, _FLOOR_DRAWS = 128, 2_000
 """How exact sampling is simulated: how many tokens are drawn as they are, and how often."""
 
 
