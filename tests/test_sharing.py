@@ -155,17 +155,18 @@ def test_a_run_that_was_recorded_before_a_setting_existed_goes_on_in_one_piece()
 @pytest.mark.parametrize(
     ("settings", "unfit"),
     [
-        ({}, False),
-        ({"ngram": 3}, False),
-        ({"stop_below": 0.4}, True),
-        ({"stop_above": 2.0}, True),
-        ({"ngram": 7}, True),
+        ({}, ""),
+        ({"ngram": 3, "stop_below": 0.0, "stop_above": None}, ""),
+        ({"stop_below": 0.4}, "stops"),
+        ({"stop_above": 2.0}, "stops"),
+        ({"stop_above": 2.0, "gamma": 40}, "unfit"),
+        ({"ngram": 7}, "unfit"),
     ],
 )
-def test_a_file_whose_settings_the_controls_cannot_show_says_so(settings: dict[str, Any], unfit: bool) -> None:
+def test_a_file_whose_settings_the_controls_cannot_show_says_so(settings: dict[str, Any], unfit: str) -> None:
     trace = make_trace()
     rounds = tuple(replace(round_, settings={**(round_.settings or {}), **settings}) for round_ in trace.rounds)
-    assert sharing._unfit(replace(trace, rounds=rounds)) == (words.FILES["unfit"] if unfit else "")
+    assert sharing._unfit(replace(trace, rounds=rounds)) == (words.FILES[unfit] if unfit else "")
 
 
 def wanted_for(run: Run, **changes: Any) -> Wanted:

@@ -11,7 +11,7 @@ from specviz.figures.roofline import Measured, Scene
 from specviz.hardware.accelerators import ACCELERATORS, DTYPES, Accelerator
 from specviz.hardware.shapes import PRICED_PAIRS
 from specviz.trace import Trace, tally
-from specviz.ui import controls, experiment, frame, panels, profiler, recordings, session, sharing, words
+from specviz.ui import controls, experiment, frame, panels, positions, profiler, recordings, sharing, words
 from specviz.ui.controls import BOUND, Refused
 
 DEFAULTS: dict[str, Any] = {"dtype": "bf16", "batch": 1, "context": 1024, "drafts": roofline.SMALL_GAMMA}
@@ -149,11 +149,10 @@ def _take_today() -> None:
 
 def _run() -> tuple[Trace, str] | None:
     """The run that Decode shows, or would open with, and where its times are from."""
-    if "decode" in st.session_state:
-        run = session.state().run
-        return run.trace, words.ROOFLINE["here" if run.recording is None else "recorded"]
-    opening = recordings.first()
-    return (opening.trace, words.ROOFLINE["recorded"]) if opening is not None else None
+    run = positions.current_run()
+    if run is None:
+        return None
+    return run.trace, words.ROOFLINE["here" if run.recording is None else "recorded"]
 
 
 def _timed() -> Measured | None:

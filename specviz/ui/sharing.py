@@ -173,7 +173,10 @@ def _unfit(trace: Trace) -> str:
     """A sentence where the controls cannot stand as the run does."""
     settings = dict(trace.rounds[0].said) if trace.rounds else {}
     fits = {**UNSAID, **controls.fitting(settings)}
-    return words.FILES["unfit"] if trace.rounds and any(settings.get(name) != fits[name] for name in fits) else ""
+    other = [name for name in fits if trace.rounds and settings.get(name) != fits[name]]
+    if other and all(name.startswith("stop") for name in other):
+        return words.FILES["stops"]
+    return words.FILES["unfit"] if other else ""
 
 
 def visible_reason(reason: str) -> str:

@@ -539,6 +539,7 @@ FILES = {
     "size": "the file has {size:.1f} MB, and at most 5 MB are read",
     "rounds": "The file has {rounds:,} rounds; the first {shown:,} are shown.",
     "unfit": "The controls show the usual values where this run’s own are not said or not on offer.",
+    "stops": "In this run the drafter stops where it is not sure enough. Rounds decoded here draft on.",
     "no_pair": "This run ends here: no model can go on, because its pair ({pair}) is not on offer.",
     "no_prompt": "This run ends here: no model can go on, because the file does not say its prompt.",
 }
