@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from specviz.cli.main import main
+from specviz.rules import RULES, WRONG_RULES
 from tests import tiny_models
 
 
@@ -37,6 +38,17 @@ def test_a_round_is_measured_beside_the_reads_it_is_made_of(
     assert 0 < milliseconds("without its record") <= milliseconds("a live round at gamma 2")
     assert re.search(r"a read of the target of 1 +[\d.]+ ms +1\.00\b", table)
     assert milliseconds("a step of the drafter") > 0
+
+
+def test_every_rule_is_dealt_and_its_time_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("specviz.cli.bench.VOCABULARIES", (20, 300))
+    assert main(["bench", "laboratory", "--deals", "1"]) == 0
+    table = capsys.readouterr().out
+    for rule in RULES | WRONG_RULES:
+        assert re.search(rf"^{rule} +300 +100,000 +\d+\.\d\d s +<= 1 s$", table, re.MULTILINE)
+    assert re.search(r"^gumbel_coupling +20 +100,000 +", table, re.MULTILINE)
 
 
 @pytest.mark.parametrize(

@@ -442,7 +442,7 @@ def test_a_batch_is_never_larger_than_a_verdict_needs() -> None:
 
 
 def test_what_cannot_be_compared_is_refused() -> None:
-    with pytest.raises(ValueError, match="one shape, got .2,. and .3,."):
+    with pytest.raises(ValueError, match=r"one shape, got \(2,\) and \(3,\)"):
         compare(np.array([1, 2]), np.array([0.5, 0.3, 0.2]))
     with pytest.raises(ValueError, match="got 0 draws"):
         compare(np.array([0, 0]), np.array([0.5, 0.5]))

@@ -1,8 +1,9 @@
 """``python -m specviz bench``: how fast the app is on this machine, beside what it is measured against.
 
-    bench start    launch until strip, coin and sentence are visible, beside a one-line Streamlit page
-    bench ui       click on Step until the new moment is painted, in the middle of a recorded run of 256 tokens
-    bench round    a live round, and what it is made of: reads of the target, a step of the drafter
+    bench start         launch until strip, coin and sentence are visible, beside a one-line Streamlit page
+    bench ui            click on Step until the new moment is painted, in the middle of a recorded run of 256 tokens
+    bench round         a live round, and what it is made of: reads of the target, a step of the drafter
+    bench laboratory    many draws of one place under every rule, and the verdict on them
 
 Every number is a median. Close other programs first: each of these fills the processor.
 """
@@ -63,6 +64,9 @@ DRAG = """async (range) => {
 }"""
 """Milliseconds of script and layout for each moment that the scrubber is dragged over, in the run's second half."""
 
+VOCABULARIES = (1_000, 49_152)
+"""Tokens of the places that are dealt: races over a whole vocabulary are run less often."""
+
 WIDTHS = (1, 5, 9)
 """Rows of the target's reads: a plain token, gamma 4, gamma 8."""
 RECORDED = browser.CHECKOUT / "assets" / "traces" / "sampling.jsonl"
@@ -85,7 +89,7 @@ Table = list[tuple[str, ...]]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the benchmarks."""
     parser.description = "Measure this machine: medians, beside what they are compared with."
-    kinds = parser.add_subparsers(dest="benchmark", required=True, metavar="start|ui|round")
+    kinds = parser.add_subparsers(dest="benchmark", required=True, metavar="start|ui|round|laboratory")
 
     start = kinds.add_parser("start", help="launch until the page shows strip, coin and sentence")
     start.add_argument("--launches", type=_count, default=3, metavar="N", help="of each page (default 3)")
@@ -100,6 +104,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     round_.add_argument("--gamma", type=int, default=4, metavar="N", help="drafts a round (default 4)")
     round_.add_argument("--rounds", type=_count, default=20, metavar="N", help="rounds, and reads (default 20)")
     round_.set_defaults(measure=_round)
+
+    laboratory = kinds.add_parser("laboratory", help="many draws of one place under every rule")
+    laboratory.add_argument("--deals", type=_count, default=3, metavar="N", help="of each rule (default 3)")
+    laboratory.set_defaults(measure=_laboratory)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -267,6 +275,33 @@ def _read(model: LanguageModel, ids: Sequence[int], width: int, count: int) -> f
         seconds.append(model.extend([ids[-1]] * width, rows=width).seconds)
         model.rollback(width)
     return median(seconds[1:])
+
+
+# --- the laboratory ---------------------------------------------------------------------------------------------------
+
+
+def _laboratory(args: argparse.Namespace) -> Table:
+    from specviz.losslessness import compare, deal, whole_count
+    from specviz.noise import gumbel
+    from specviz.probability import warp
+    from specviz.rules import RULES, WRONG_RULES
+
+    table: Table = [(f"draws of one place; medians of {args.deals}", "tokens", "draws", "", "wanted")]
+    for rule in (RULES | WRONG_RULES).values():
+        for vocab in VOCABULARIES if rule.races else VOCABULARIES[-1:]:
+            p, q = (warp(2 * gumbel(seed, 0, vocab), 1.0) for seed in (1, 2))
+            count = whole_count(rule, vocab)
+            seconds = []
+            for seed in range(args.deals):
+                started = time.perf_counter()
+                seen = deal(rule, p, q, count, seed)
+                seconds.append(time.perf_counter() - started)
+            wanted = "<= 1 s" if count == whole_count(rule, 1) else ""
+            table.append((rule.name, f"{vocab:,}", f"{count:,}", _s(median(seconds)), wanted))
+    started = time.perf_counter()
+    compare(seen.emitted, p)
+    table.append(("the verdict on them", f"{vocab:,}", f"{count:,}", _s(time.perf_counter() - started), ""))
+    return table
 
 
 def _s(seconds: float) -> str:
