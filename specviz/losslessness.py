@@ -7,6 +7,7 @@ bonus, a block, and the round after a rejection.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -442,7 +443,7 @@ def compare(counts: Array, law: Array) -> Comparison:
 
 def _chi_square(seen: Array, chances: Array, count: int) -> tuple[float, int, float]:
     """Chi-square, its degrees of freedom, and how likely exact sampling is to look as wrong."""
-    from scipy import special  # here, because pages paint before it is imported
+    from scipy import special
 
     means = count * chances
     often = means >= _FEW
@@ -497,7 +498,7 @@ def _noise_floor(law: bytes, count: int) -> tuple[float, float, float]:
     return float(low), float(tv.mean()), float(high)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)
 def noise_band(chance: float, count: int, miss: float) -> tuple[int, int]:
     """The smallest and the largest count that ``count`` independent draws show of something with this chance.
 
@@ -513,13 +514,11 @@ def noise_band(chance: float, count: int, miss: float) -> tuple[int, int]:
         )
     if chance in (0, 1):
         return int(chance * count), int(chance * count)
-    log_factorial = np.concatenate(([0.0], np.cumsum(np.log(np.arange(1, count + 1)))))
-    seen = np.arange(count + 1)
-    ways = log_factorial[count] - log_factorial - log_factorial[::-1]
-    at_most = np.cumsum(np.exp(ways + seen * np.log(chance) + (count - seen) * np.log1p(-chance)))
-    low = np.searchsorted(at_most, miss / 2, side="right")
-    high = np.searchsorted(at_most, 1 - miss / 2, side="left")
-    return int(low), min(int(high), count)
+    from scipy import special  # here, because pages paint before it is imported
+
+    low = bisect_right(range(count), miss / 2, key=lambda seen: special.bdtr(seen, count, chance))
+    high = bisect_left(range(count), -miss / 2, key=lambda seen: -special.bdtrc(seen, count, chance))
+    return low, high
 
 
 def _round(p: Array, q: Array) -> tuple[Array, Array]:

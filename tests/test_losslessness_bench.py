@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -459,3 +461,8 @@ def test_two_rounds_need_their_laws() -> None:
             deal_joint(rule, p, p, gamma, 10, 1)
     with pytest.raises(ValueError, match="count must be at least 1"):
         deal_joint(rule, p, p, 1, 0, 1)
+
+
+def test_statistics_are_imported_when_counts_are_compared_and_not_before() -> None:
+    script = "import sys, specviz.losslessness; sys.exit('scipy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
