@@ -156,7 +156,7 @@ class Sweep:
         found = {run.policy for run in self.runs}
         return tuple(
             sorted(
-                found, key=lambda one: (one.adaptive, one.gamma, one.stop_below, -(one.stop_above or 1e9), one.drafter)
+                found, key=lambda one: (one.adaptive, one.gamma, one.stop_below, -(one.stop_above or 0.0), one.drafter)
             )
         )
 

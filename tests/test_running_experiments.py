@@ -224,7 +224,7 @@ def test_the_sweep_command_prints_a_row_a_policy_and_writes_the_file(
     options = ["--pair", tiny, "--prompt", "The dog slept.", "--max-new-tokens", "4", "--out", str(out)]
     assert main(["sweep", *options]) == 0
     said = capsys.readouterr().out
-    assert "gamma 12, stop above 2 nats" in said
+    assert "up to 12, stops above 2.0 nats" in said
     written = experiments.load(Sweep, out.read_text())
     assert {*written.policies()} == {*experiments.policies()}
     assert len(said.splitlines()) == 2 + len(written.policies()) + 1

@@ -12,6 +12,7 @@ from specviz.cli.progress import carry_out, tell
 from specviz.decoding.experiments import Sweeper
 from specviz.decoding.settings import Settings
 from specviz.experiments import WORKLOADS, Policy, Sweep
+from specviz.figures import sweep as figures
 from specviz.figures.table import Table
 from specviz.models import catalogue, loading
 from specviz.rules import RULES
@@ -81,16 +82,10 @@ def _table(sweep: Sweep) -> Table:
         "alpha": (sweep.alpha, ".3f"),
     }
     rows = [
-        (_name(policy), *(_cell(figure(policy), form) for figure, form in columns.values()))
+        (figures.name(policy), *(_cell(figure(policy), form) for figure, form in columns.values()))
         for policy in sweep.policies()
     ]
     return Table(f"{sweep.pair} on {sweep.device}, measured", ("policy", *columns), tuple(rows))
-
-
-def _name(policy: Policy) -> str:
-    below = [f"stop below {policy.stop_below:g}"] if policy.stop_below else []
-    above = [] if policy.stop_above is None else [f"stop above {policy.stop_above:g} nats"]
-    return ", ".join([f"gamma {policy.gamma}", *below, *above])
 
 
 def _cell(figure: float | None, form: str) -> str:
