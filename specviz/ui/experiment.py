@@ -313,14 +313,14 @@ def _carry_out(kind: Kind, job: Job, bar: Any) -> None:
 
 def progress(sentence: str, done: int, total: int, seconds: float) -> str:
     """How much is done and, once that can be told, how long the rest will take."""
-    told = sentence.format(done=done, total=total)
+    so_far = sentence.format(done=done, total=total)
     if not TELLING * total <= done < total:
-        return told
+        return so_far
     left = seconds / done * (total - done)
     if left < 5:
-        return words.RUNNING["left.soon"].format(progress=told)
+        return words.RUNNING["left.soon"].format(progress=so_far)
     unit, count = ("minutes", math.ceil(left / 60)) if left > 90 else ("seconds", 5 * math.ceil(left / 5))
-    return words.RUNNING["left"].format(progress=told, time=words.RUNNING[unit].format(count=count))
+    return words.RUNNING["left"].format(progress=so_far, time=words.RUNNING[unit].format(count=count))
 
 
 def _pair(kind: Kind, bar: Any) -> Any:
