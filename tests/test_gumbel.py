@@ -309,6 +309,13 @@ def test_two_texts_side_by_side() -> None:
         assert hashlib.sha256(b"".join(BYTES[i] for i in ids)).hexdigest()[:12] in name
 
 
+def test_texts_that_share_nothing_part_at_the_first_token() -> None:
+    apart = grid(cell("speculative_sampling", "none", 0), cell("speculative_sampling", "model", 1, (4, 1)))
+    two = laid(apart).compared
+    assert two is not None
+    assert (two.told, two.common) == ("They part at the first token.", "")
+
+
 def test_it_opens_with_the_target_alone_and_the_fewest_reads() -> None:
     two = laid(WHOLE).compared
     assert two is not None

@@ -95,12 +95,12 @@ def test_it_steps_through_the_places_of_the_run() -> None:
     page = Gumbel()
     here = page.test.slider(key="race_place").value
     before = page.race["title"]
-    page.press("place_after")
+    page.press("place_step")
     assert page.test.slider(key="race_place").value == here + 1
     assert page.race["title"] != before
-    page.press("place_before")
+    page.press("place_back")
     assert page.race["title"] == before
-    assert page.set("slider", "race_place", 1).test.button(key="place_before").disabled
+    assert page.set("slider", "race_place", 1).test.button(key="place_back").disabled
 
 
 def test_new_noise_is_another_race_and_the_old_one_comes_back() -> None:

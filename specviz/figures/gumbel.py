@@ -259,7 +259,7 @@ def sums(shown: Shown) -> Sums:
     runners = best[: place.ROWS]
     labels = [texts(token.id) for token in runners]
     drawn = figure(
-        x={"title": "log of the chance + noise g: the furthest to the right wins"},
+        x={"title": "log of the chance + g: furthest right wins"},
         y={"tickvals": list(range(len(runners))), "ticktext": [escaped(label) for label in labels], "showgrid": False}
         | {"range": [len(runners) - 0.5, -0.5]},
         barmode="overlay",
@@ -287,7 +287,7 @@ def sums(shown: Shown) -> Sums:
             y=at,
             mode="markers+text",
             text=["⚑" if one else "" for one in first],
-            textposition="middle right",
+            textposition=["middle right" if (token.noise or 0.0) > 0 else "middle left" for _, token in runs],
             textfont={"color": colour("ink"), "size": 16},
             marker={"color": colour(model), "symbol": "line-ns", "size": 15, "line": {"width": 3}}
             | {"line": {"width": 3, "color": colour(model)}},

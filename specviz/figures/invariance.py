@@ -183,6 +183,8 @@ def _compared(grid: Grid, ours: GridRun, theirs: GridRun, named: Mapping[Key, st
         told = (
             f"One is the beginning of the other: {len(ours.ids):,} and {len(theirs.ids):,} tokens."
             if agree is None
+            else "They part at the first token."
+            if not agree
             else f"The same for {count(agree)} {'token' if agree == 1 else 'tokens'}, then they part."
         )
     return Compared(

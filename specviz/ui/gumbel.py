@@ -221,26 +221,17 @@ def _site(trace: Trace) -> Site:
         now = st.session_state.get("race_place", opening)
         st.session_state.race_place = min(max(now + by, 1), last)
 
-    here = st.session_state.get("race_place", opening)
-    st.button(
-        words.GUMBEL["before"],
-        key="place_before",
-        help=words.GUMBEL["before.help"],
-        on_click=step,
-        args=(-1,),
-        disabled=here <= 1,
-    )
-    chosen = (
-        st.slider(words.GUMBEL["place"], 1, last, opening, key="race_place", bind=BOUND, width=200) if last > 1 else 1
-    )
-    st.button(
-        words.GUMBEL["after"],
-        key="place_after",
-        help=words.GUMBEL["after.help"],
-        on_click=step,
-        args=(1,),
-        disabled=here >= last,
-    )
+    label = words.GUMBEL["place"].format(last=last)
+    chosen = st.slider(label, 1, last, opening, key="race_place", bind=BOUND, width=200) if last > 1 else 1
+    for key, by, end, shortcut in (("back", -1, 1, "Left"), ("step", 1, last, "Right")):
+        st.button(
+            words.BUTTONS[key],
+            key=f"place_{key}",
+            on_click=step,
+            args=(by,),
+            disabled=chosen == end,
+            shortcut=shortcut,
+        )
     return places[chosen - 1]
 
 
@@ -257,7 +248,7 @@ def _noise(*, happened: bool) -> int:
     def back() -> None:
         st.session_state.noise = 0
 
-    st.button(words.GUMBEL["new"], key="new_noise", type="primary", on_click=add, args=(1,))
+    st.button(words.GUMBEL["new"], key="new_noise", type="primary", on_click=add, args=(1,), shortcut="N")
     st.button(words.GUMBEL["hundred"], key="more_noise", on_click=add, args=(100,))
     hint = words.GUMBEL["noise.help" if happened else "noise.hand"]
     seed = st.number_input(words.GUMBEL["noise"], *NOISE, 0, key="noise", bind=BOUND, width=130, help=hint)
@@ -387,7 +378,8 @@ def _replay(trace: Trace, badge: str) -> Panel:
     places = figures.sites(trace)
     if st.session_state.get("replay", 1) > len(places):
         st.session_state.replay = 1
-    chosen = st.slider(words.GUMBEL["replay"], 1, len(places), 1, key="replay", bind=BOUND) if len(places) > 1 else 1
+    label = words.GUMBEL["place"].format(last=len(places))
+    chosen = st.slider(label, 1, len(places), 1, key="replay", bind=BOUND) if len(places) > 1 else 1
     site, texts = places[chosen - 1], Texts.of(trace)
     if st.session_state.get("detail") != words.DETAILS[0]:
         st.code(figures.lines(site, texts), language="python", wrap_lines=True)

@@ -682,11 +682,7 @@ GUMBEL: dict[str, Any] = {
     "race": "What races",
     "sources": {"gumbel": "a Gumbel run", "decode": "the run on Decode", "hand": "a few tokens"},
     "pair": "Two distributions",
-    "place": "place",
-    "before": "←",
-    "before.help": "the place before",
-    "after": "→",
-    "after.help": "the next place",
+    "place": "place, of {last}",
     "noise": "noise (seed)",
     "noise.help": "0: the noise that the run had. Any other number is new noise for this place, the same each time.",
     "noise.hand": "Any number: the same noise each time.",
@@ -696,7 +692,6 @@ GUMBEL: dict[str, Any] = {
     "races.title": "The race between a few tokens",
     "family": "Along",
     "match_seed": "seed of the races",
-    "replay": "place",
 }
 TEXTS: dict[str, Any] = {
     "title": "Swap the drafter, change gamma: the text stays",
