@@ -16,7 +16,7 @@ import numpy as np
 from specviz import losslessness
 from specviz.figures import palette
 from specviz.figures.charts import Panel, colour, escaped, figure, logarithmic
-from specviz.figures.numbers import odds, part, probability, significant, times, told_apart
+from specviz.figures.numbers import odds, probability, significant, times, told_apart
 from specviz.figures.table import Table
 from specviz.losslessness import Comparison, Entrant, Outcome
 from specviz.probability import Array, total_variation
@@ -55,7 +55,7 @@ MARKS: dict[Judged, tuple[str, str, str]] = {
 VERDICTS = {
     "fits": "exact, as far as {count:,} draws can tell",
     "lucky": "right at this place, as far as {count:,} draws can tell; it need not be at another",
-    "hidden": "known to be off by {off} here, too little for {count:,} draws to show",
+    "hidden": "known to put {off} on the wrong token, too few for {count:,} draws to show",
     "open": "unusual: an exact rule shows this {odds}. Deal again",
     "wrong": "wrong: “{token}” came {seen}, and the target wants it {wanted}",
     "never": "wrong: “{token}” came, and the target never wants it",
@@ -64,7 +64,7 @@ OUT_TITLE, FAR_TITLE = "What comes out, beside what the target wants", "How far 
 OUT_STORY = {
     "chances": "{name}, by its chances: {verdict}. Deal, to see whether draws agree.",
     "exactly": "exactly what the target wants comes out",
-    "off": "off by {off} from what the target wants",
+    "off": "{off} land on the wrong token",
     "dealt": "{glyph} {name}: {verdict}.",
 }
 FAR_STORY = {
@@ -85,7 +85,7 @@ PAIR_STORY = {
     "chances": "One place cannot show the extra token of a round, or a block. Here are all ways to write two tokens, "
     "over one round or two, as if every place were like this one: {verdict}.",
     "exactly": "each pair has exactly the chance that the target gives it",
-    "off": "off by {off} from the target’s own pairs",
+    "off": "{off} land on the wrong pair",
     "dealt": "{glyph} {verdict}.",
     "coarse": " The five likeliest tokens have rows of their own; all others count as one token.",
 }
@@ -291,7 +291,7 @@ def _story(entrant: Entrant, name: str, draws: Draws | None, name_of: NameOf) ->
 
 
 def _known(distance: float, said: dict[str, str]) -> str:
-    return said["exactly"] if distance <= OFF else said["off"].format(off=part(distance))
+    return said["exactly"] if distance <= OFF else said["off"].format(off=odds(distance))
 
 
 def _numbers(entrant: Entrant, draws: Draws | None) -> tuple[str, ...]:
@@ -353,7 +353,7 @@ def _said(found: Comparison, counts: Array, wanted: Array, name_of: NameOf, *, e
     verdict = judged(found, exact=exact, distance=distance)
     if verdict in ("fits", "hidden"):
         which = "lucky" if verdict == "fits" and not exact else verdict
-        return VERDICTS[which].format(count=found.count, off=part(distance))
+        return VERDICTS[which].format(count=found.count, off=odds(distance))
     if verdict == "open":
         return VERDICTS["open"].format(odds=odds(found.p_value))
     never = np.flatnonzero((wanted == 0) & (counts > 0))
