@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -203,8 +204,6 @@ def test_the_whole_run_follows_from_seed_and_position(run: Trace) -> None:
 
 
 def test_another_seed_is_found_out(run: Trace) -> None:
-    from dataclasses import replace
-
     rounds = tuple(replace(round_, settings=dict(round_.settings or {}) | {"seed": 40}) for round_ in run.rounds)
     found = gumbel.check(Trace(run.header, rounds))
     assert found.largest > 1
@@ -235,6 +234,29 @@ def test_a_run_without_shared_noise_is_no_race_of_record(run: Trace) -> None:
     assert not gumbel.coupled(sampling)
     assert not gumbel.coupled(Trace(run.header))
     assert gumbel.raced(sampling)
+
+
+def test_a_file_may_claim_what_it_likes(run: Trace, texts: Texts) -> None:
+    def claiming(**claims: Any) -> Trace:
+        def strange(row: Row | None) -> Row | None:
+            if row is None or row.rest is None:
+                return row
+            tokens = tuple(replace(token, p=-1e-10 if token.p == 0 else token.p) for token in row.tokens)
+            return replace(row, tokens=tokens, rest=replace(row.rest, **claims), position=10**30)
+
+        first = run.rounds[0]
+        drafts = tuple(replace(draft, row=strange(draft.row)) for draft in first.drafts)
+        return Trace(run.header, (replace(first, drafts=drafts),))
+
+    assert not gumbel.coupled(claiming(count=10**9))  # more than memory holds
+    few = claiming(count=0, runner=None, drafter_runner=None)
+    assert gumbel.coupled(few)
+    site = gumbel.raced(few)[0]
+    assert gumbel.check(few).same == gumbel.check(few).places
+    assert gumbel.replay(site, texts, gumbel.check(few), "from a file").table.rows
+    row = gumbel.with_noise(site.row, 1, site.position)
+    assert gumbel.with_new_noise(row, gumbel.naming(texts, row), "t", 1).story
+    assert gumbel.places(few, "from a file").table.rows
 
 
 def test_a_row_that_says_little_still_races() -> None:

@@ -170,8 +170,8 @@ def test_the_recorded_grid_keeps_its_text_under_gumbel_and_not_under_sampling() 
 
 def test_two_texts_are_compared() -> None:
     page = Gumbel()
-    names = page.test.selectbox(key="second").options
-    page.set("selectbox", "second", next(name for name in names if name.startswith("Sampling: small")))
+    names = page.test.selectbox(key="text_two").options
+    page.set("selectbox", "text_two", next(name for name in names if name.startswith("Sampling: small")))
     (data,) = page.data("grid")
     assert not data["compared"]["same"]
     assert data["compared"]["ours"]
@@ -227,7 +227,7 @@ HOSTILE = {
     "match_pair": "-1",
     "match_seed": "-1",
     "replay": "1.5",
-    "first": "Gumbel",
+    "text_one": "Gumbel",
     "detail": "Poem",
 }
 
@@ -250,7 +250,7 @@ def test_all_of_it_at_once_is_one_sentence() -> None:
 
 
 def test_an_empty_parameter_is_an_absent_one() -> None:
-    page = Gumbel(**dict.fromkeys((*HOSTILE, "grid_prompt", "grid_seed", "second"), ""))
+    page = Gumbel(**dict.fromkeys((*HOSTILE, "grid_prompt", "grid_seed", "text_two"), ""))
     assert not page.test.warning
     assert page.texts == Gumbel().texts
 

@@ -30,7 +30,7 @@ DEFAULTS: dict[str, Any] = {
     "match_seed": 0,
 }
 NOISE = (0, figures.MOST_NOISE)
-COMPARED = ("first", "second")
+COMPARED = ("text_one", "text_two")
 """The keys of the two texts that are compared."""
 
 

@@ -43,7 +43,7 @@ def test_two_cells_compare_their_texts(server: Server, visit: Visit) -> None:
     grid.get_by_role("button", name=re.compile("^Gumbel: n-gram: copies, gamma 8:")).click()
     expect(grid.locator(".cell.chosen")).to_have_count(2)
     expect(page.get_by_role("combobox", name="with")).to_have_value("Gumbel: n-gram: copies, gamma 8")
-    assert "second=Gumbel" in page.url
+    assert "text_two=Gumbel" in page.url
     grid.get_by_text("as a table").click()
     expect(grid.get_by_role("cell", name="differs").first).to_be_visible()
 
