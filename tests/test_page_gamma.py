@@ -16,14 +16,15 @@ from specviz.experiments import WORKLOADS, Policy, Sweep
 from specviz.ui import loader as loader_module
 from specviz.ui import words
 from specviz.ui.experiment import Running
+from specviz.ui.gamma import RANGES
 from tests import sweeps
 
 ROOT = Path(__file__).parent.parent
-THEORY = ("What a gamma should bring", "Where drafting pays, and how far ahead")
+THEORY = ("What a gamma should bring", "Where drafting pays")
 MEASURED = (
-    "Tokens a second, by the clock",
+    "Tokens a second",
     "Where the speed went",
-    "Tokens a read brings",
+    "Tokens a read",
     "Shared by place of the draft",
     "Stop drafting when the drafter is unsure",
 )
@@ -133,7 +134,7 @@ assert "torch" not in sys.modules
 
 def test_the_sliders_change_the_story_and_the_flags() -> None:
     page = Gamma().set("slider", "theory_alpha", 0.8).set("slider", "theory_c", 0.1).set("slider", "theory_gamma", 7)
-    assert "With shared 0.80 and c 0.100, 6 drafts a round should be best: 2.47×. Yours, gamma 7" in page.told
+    assert "With shared 0.80 and c 0.10, 6 drafts a round should be best: 2.47×. Yours, gamma 7" in page.told
     assert "--spec-draft-n-max 7" in page.told
     assert page.set("slider", "theory_gamma", 0).told.count(words.GAMMA["engine.none"]) == 1
 
@@ -166,7 +167,7 @@ def test_a_workload_is_shown_by_itself() -> None:
 
 def test_a_chosen_gamma_is_explained() -> None:
     page = Gamma().set("selectbox", "explained", Policy(8))
-    assert "Gamma 8 could be 9×" in page.told
+    assert "Gamma 8 could be 9.00×" in page.told
     assert "A read of 9 rows took 2.60× the time of a read of 1 row" in page.told
 
 
@@ -313,9 +314,8 @@ def test_what_a_link_cannot_have_is_said_and_leaves_the_address(key: str, raw: s
     assert page.titles == THEORY + MEASURED + ALWAYS
 
 
-@pytest.mark.parametrize("key", ["theory_alpha", "theory_c", "theory_gamma", "theory_ops", "workload", "explained"])
-def test_an_empty_parameter_is_an_absent_one(key: str) -> None:
-    page = Gamma({key: ""})
+def test_an_empty_parameter_is_an_absent_one() -> None:
+    page = Gamma(dict.fromkeys((*RANGES, "workload", "explained", "detail"), ""))
     assert not page.test.warning
     assert page.told == Gamma().told
 

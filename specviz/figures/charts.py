@@ -53,18 +53,18 @@ def figure(*, x: dict[str, Any] | None = None, y: dict[str, Any] | None = None, 
         "fixedrange": True,
         "automargin": True,
     }
-    ground = go.Figure(layout={"template": "none"})
-    ground.update_layout(
-        paper_bgcolor=CLEAR,
-        plot_bgcolor=CLEAR,
-        font={"family": FONT, "size": SIZE, "color": ink},
-        margin={"l": 8, "r": 12, "t": 8, "b": 8},
-        hoverlabel={"bgcolor": colour("raised"), "bordercolor": hairline, "font": {"color": ink, "family": FONT}},
-        legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "font": {"color": ink}},
-        xaxis=axis | _titled(x, ink),
-        yaxis=axis | _titled(y, ink),
-    )
-    return ground.update_layout(layout)
+    ground: dict[str, Any] = {
+        "template": "none",
+        "paper_bgcolor": CLEAR,
+        "plot_bgcolor": CLEAR,
+        "font": {"family": FONT, "size": SIZE, "color": ink},
+        "margin": {"l": 8, "r": 12, "t": 8, "b": 8},
+        "hoverlabel": {"bgcolor": colour("raised"), "bordercolor": hairline, "font": {"color": ink, "family": FONT}},
+        "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "font": {"color": ink}},
+        "xaxis": axis | _titled(x, ink),
+        "yaxis": axis | _titled(y, ink),
+    }
+    return go.Figure(layout=ground | layout)  # in one go: plotly checks a figure again at every change
 
 
 def _titled(axis: dict[str, Any] | None, ink: str) -> dict[str, Any]:

@@ -65,6 +65,11 @@ class Today:
     badge: str
 
 
+def ratio(c: float) -> str:
+    """c as people read it: two decimals, more where it is small."""
+    return f"{c:.2f}" if c == 0 or c >= 0.1 else significant(c, 2)
+
+
 # --- a curve by gamma -------------------------------------------------------------------------------------------------
 
 
@@ -81,7 +86,7 @@ def curves(scene: Scene) -> Panel:
             "title": "times the target alone",
             "type": "log",
             "tickvals": FACTORS,
-            "ticktext": [f"{significant(factor, 3)}×" for factor in FACTORS],
+            "ticktext": [f"{factor:g}×" for factor in FACTORS],
             "range": [math.log10(low * 0.85), math.log10(high * 1.15)],
         },
         hovermode="x unified",
@@ -120,19 +125,19 @@ def curves(scene: Scene) -> Panel:
         story(scene),
         (
             f"Gamma {scene.gamma}: a round brings {brings:.2f} tokens and costs {costs:.2f} reads of the target "
-            f"(1 + {scene.gamma} × {significant(scene.c)}).",
+            f"(1 + {scene.gamma} × {ratio(scene.c)}).",
             f"Arithmetic: {times(work[scene.gamma])} that of the target alone for every token: time is bought with it.",
             f"Who always stopped drafting just in time would get {bound}.",
             "Assumed: every draft stays with the same chance, a wider read takes no longer, and nothing else takes "
             "time. The sweep below measures all three.",
         ),
-        "tokens a read  E = 1 + α + … + α^γ        speed = E ÷ (1 + γ c)        arithmetic = (γ c_ops + γ + 1) ÷ E\n"
-        f"E = {brings:.4f}    speed = {brings:.4f} ÷ {costs:.4f} = {scene.speed:.4f}    "
-        f"arithmetic = {work[scene.gamma]:.4f}\n"
-        f"without the closing token (a common slip): {(brings - 1) / costs:.4f}\n"
-        "Leviathan et al. 2023, arXiv 2211.17192: equation 1, theorems 3.8 and 3.11",
+        f"E = 1 + α + … + α^γ = {brings:.4f} tokens a read\n"
+        f"speed = E ÷ (1 + γ c) = {brings:.4f} ÷ {costs:.4f} = {scene.speed:.4f}\n"
+        f"arithmetic = (γ c_ops + γ + 1) ÷ E = {work[scene.gamma]:.4f}\n"
+        f"a common slip, without the closing token: (E − 1) ÷ (1 + γ c) = {(brings - 1) / costs:.4f}\n"
+        "Leviathan et al. 2023, arXiv 2211.17192: equation 1, theorems 3.8, 3.11",
         Table(
-            f"By gamma, at shared {probability(scene.alpha)} and c {significant(scene.c)}, modelled",
+            f"By gamma, at shared {probability(scene.alpha)} and c {ratio(scene.c)}, modelled",
             ("gamma", "tokens a read", "reads a round costs", "speed", "arithmetic a token"),
             tuple(
                 (
@@ -152,7 +157,7 @@ def curves(scene: Scene) -> Panel:
 
 def story(scene: Scene) -> str:
     """The best gamma, and what is to be said of the one that is set."""
-    at = f"With shared {probability(scene.alpha)} and c {significant(scene.c)}"
+    at = f"With shared {probability(scene.alpha)} and c {ratio(scene.c)}"
     best, speed = scene.best, theory.speedup(scene.alpha, scene.best, scene.c)
     if scene.endless:
         first = f"{at} every further draft pays: there is no best gamma."
@@ -187,10 +192,10 @@ def _ground() -> go.Figure:
     """The map without the visitor's marks: it never changes."""
     drawn = figure(
         x={
-            "title": "c: time of a drafter’s read, in reads of the target",
+            "title": "c: a drafter’s read, in target reads",
             "type": "log",
             "tickvals": (0.005, *LABELLED_RATIOS, 1),
-            "ticktext": [significant(ratio, 1) for ratio in (0.005, *LABELLED_RATIOS, 1)],
+            "ticktext": [f"{ratio:g}" for ratio in (0.005, *LABELLED_RATIOS, 1)],
             "range": [math.log10(CHEAPEST), math.log10(DEAREST)],
             "showgrid": False,
         },
@@ -239,26 +244,28 @@ def best_map(scene: Scene, today: Today | None) -> Panel:
             name=escaped(name),
             marker={"symbol": symbol, "color": colour("ink")} | marker,
             cliponaxis=False,
-            hovertemplate=escaped(f"{name}: shared {probability(alpha)}, c {significant(c)}") + "<extra></extra>",
+            hovertemplate=escaped(f"{name}: shared {probability(alpha)}, c {ratio(c)}") + "<extra></extra>",
         )
     return Panel(
-        "Where drafting pays, and how far ahead",
+        "Where drafting pays",
         _here(today) if today is not None else "The numbers are the best gamma. Where they are 0, no draft pays.",
         (
             "The numbers on the map are the best gamma. 0: shared is not above c, so no number of drafts pays.",
             "A good drafter and a cheap one: up and to the left, many drafts pay. A drafter that is large enough to "
             "agree more often also costs more: up and to the right.",
             *(
-                (f"The cross: shared {probability(today.alpha)}, c {significant(today.c)}, from {today.source}.",)
+                (f"The cross: shared {probability(today.alpha)}, c {ratio(today.c)}, from {today.source}.",)
                 if today is not None
                 else ()
             ),
         ),
-        "γ* = argmax (1 + α + … + α^γ) ÷ (1 + γ c), the smaller of equals, up to γ = 40\n"
-        "α > c: some γ ≥ 1 pays, by at least (1 + α) ÷ (1 + c)        α ≤ c: γ* = 0 (corollary 3.9)",
+        "γ* = argmax (1 + α + … + α^γ) ÷ (1 + γ c)\n"
+        "the smaller of equals, up to γ = 40\n"
+        "α > c: some γ ≥ 1 pays, at best at least (1 + α) ÷ (1 + c)\n"
+        "α ≤ c: γ* = 0 (corollary 3.9)",
         Table(
             "Best gamma and speed by shared (alpha, rows) and c (columns), modelled",
-            ("shared", *(f"c {significant(c, 1)}" for c in LABELLED_RATIOS)),
+            ("shared", *(f"c {ratio(c)}" for c in LABELLED_RATIOS)),
             tuple((f"{alpha:g}", *(_cell(alpha, c) for c in LABELLED_RATIOS)) for alpha in LABELLED_ALPHAS),
         ),
         drawn,
@@ -275,7 +282,7 @@ def _cell(alpha: float, c: float) -> str:
 
 def _here(today: Today) -> str:
     best = theory.optimal_gamma(today.alpha, today.c, MOST)
-    at = f"Today’s pair, the cross: shared {probability(today.alpha)}, c {significant(today.c)}"
+    at = f"Today’s pair, the cross: shared {probability(today.alpha)}, c {ratio(today.c)}"
     if not best:
         return f"{at}. No draft should pay there."
     speed = theory.speedup(today.alpha, best, today.c)
@@ -301,33 +308,42 @@ def engines(gamma: int) -> tuple[Engine, ...]:
     return (
         Engine(
             "vLLM",
-            f"vllm serve TARGET --speculative-config '{config}'",
+            f"vllm serve TARGET \\\n  --speculative-config '{config}'",
             "https://docs.vllm.ai/en/latest/features/speculative_decoding/draft_model/",
             "It drafts the drafter’s first choice unless “draft_sample_method” is “probabilistic”: other drafts, so "
             "another acceptance than shared (alpha).",
         ),
         Engine(
             "SGLang",
-            "python3 -m sglang.launch_server --model TARGET --speculative-algorithm STANDALONE \\\n"
-            "  --speculative-draft-model-path DRAFTER --speculative-num-steps "
-            f"{gamma} --speculative-eagle-topk 1 --speculative-num-draft-tokens {gamma + 1}",
+            "python3 -m sglang.launch_server \\\n"
+            "  --model TARGET \\\n"
+            "  --speculative-algorithm STANDALONE \\\n"
+            "  --speculative-draft-model-path DRAFTER \\\n"
+            f"  --speculative-num-steps {gamma} \\\n"
+            "  --speculative-eagle-topk 1 \\\n"
+            f"  --speculative-num-draft-tokens {gamma + 1}",
             "https://docs.sglang.io/docs/advanced_features/speculative_decoding",
             "The steps are gamma; the draft tokens are the rows of the read, gamma + 1. Set all three or none.",
         ),
         Engine(
             "llama.cpp",
-            "llama-server -m TARGET.gguf -md DRAFTER.gguf --spec-type draft-simple \\\n"
-            f"  --spec-draft-n-max {gamma} --spec-draft-n-min 0 --spec-draft-p-min 0",
+            "llama-server -m TARGET.gguf -md DRAFTER.gguf \\\n"
+            "  --spec-type draft-simple \\\n"
+            f"  --spec-draft-n-max {gamma} \\\n"
+            "  --spec-draft-n-min 0 --spec-draft-p-min 0",
             "https://github.com/ggml-org/llama.cpp/blob/master/docs/speculative.md",
-            f"Builds from before April 2026 say --draft-max {gamma} and know no draft-simple "
-            "(ggml-org/llama.cpp#22397, #22964). A --spec-draft-p-min above 0 stops early: adaptive gamma.",
+            f"Builds from before ggml-org/llama.cpp#22397 and #22964 say --draft-max {gamma} and need no --spec-type. "
+            "A --spec-draft-p-min above 0 stops early: adaptive gamma.",
         ),
         Engine(
             "transformers",
-            f"drafter.generation_config.num_assistant_tokens = {gamma}\n"
-            'drafter.generation_config.num_assistant_tokens_schedule = "constant"\n'
-            "drafter.generation_config.assistant_confidence_threshold = 0.0\n"
-            "target.generate(**inputs, assistant_model=drafter, do_sample=True)",
+            "drafter.generation_config.update(\n"
+            f"  num_assistant_tokens={gamma},\n"
+            '  num_assistant_tokens_schedule="constant",\n'
+            "  assistant_confidence_threshold=0.0,\n"
+            ")\n"
+            "target.generate(**inputs, do_sample=True,\n"
+            "  assistant_model=drafter)",
             "https://huggingface.co/docs/transformers/main/en/assisted_decoding",
             "Left alone it drafts up to 20 and stops where the drafter’s confidence is below 0.4.",
         ),

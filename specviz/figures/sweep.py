@@ -11,12 +11,14 @@ import io
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
 from specviz import rules, theory
 from specviz.experiments import Policy, Sweep
 from specviz.figures.charts import CLEAR, Panel, colour, escaped, figure
+from specviz.figures.gamma import FACTORS
 from specviz.figures.numbers import duration, fraction, probability, rows, significant
 from specviz.figures.roofline import times
 from specviz.figures.table import Table
@@ -137,12 +139,14 @@ def speeds(sweep: Sweep, chosen: Policy | None, badge: str) -> Panel:
             x=1, xref="paper", y=alone, text="the target alone", showarrow=False, yshift=9, xanchor="right"
         )
     return Panel(
-        "Tokens a second, by the clock",
+        "Tokens a second",
         _speed_story(sweep, policies),
         (*difference(sweep, chosen), f"{machine(sweep)}; {_counted(sweep)}."),
-        "modelled, free: tokens/s alone × E ÷ (1 + γ c)      timed: tokens/s alone × E t(1) ÷ (t(γ+1) + γ d)\n"
-        f"E = 1 + α + … + α^γ    α = {_number(alpha(sweep), 4)}    c = d ÷ t(1) = {_number(sweep.c(), 4)}    "
-        f"d = {_seconds(sweep.draft_seconds())}    t(1) = {_seconds(sweep.read_seconds().get(1))}",
+        "theory, reads free: tokens/s alone × E ÷ (1 + γ c)\n"
+        "theory, reads timed: tokens/s alone × E t(1) ÷ (t(γ+1) + γ d)\n"
+        f"E = 1 + α + … + α^γ, α = {_number(alpha(sweep), 4)}\n"
+        f"c = d ÷ t(1) = {_seconds(sweep.draft_seconds())} ÷ {_seconds(sweep.read_seconds().get(1))} = "
+        f"{_number(sweep.c(), 4)}",
         Table(
             f"By gamma: measured columns ({badge}) and modelled ones; {machine(sweep)}",
             (
@@ -203,14 +207,15 @@ def difference(sweep: Sweep, policy: Policy | None) -> tuple[str, ...]:
     width = policy.gamma + 1
     reads = sweep.read_seconds()
     promised = theory.expected_tokens(min(max(alpha(sweep) or 0.0, 0.0), 1.0), policy.gamma)
+    brought = _number(sweep.tokens_per_pass(policy))
     return (
         f"{_opened(policy)}: the theory says {times(parts.theory)}, the clock {times(parts.real)}. Three reasons, "
         "which multiply:",
-        f"× {significant(parts.width)}  A read of {rows(width)} took {times(reads[width] / reads[1])} the time of a "
-        "read of 1 row: verification is not free.",
-        f"× {significant(parts.tokens)}  A read brought {_number(sweep.tokens_per_pass(policy))} tokens; equal chances "
-        f"at every place would bring {promised:.2f}: shared is not the same everywhere.",
-        f"× {significant(parts.rest)}  The rest: time outside the reads, and their ups and downs.",
+        f"{_by(parts.width)}  A read of {rows(width)} took {times(reads[width] / reads[1])} the time of a read of 1 "
+        "row: verification is not free.",
+        f"{_by(parts.tokens)}  A read brought {brought} tokens; equal chances at every place would bring "
+        f"{promised:.2f}: shared is not the same everywhere.",
+        f"{_by(parts.rest)}  The rest: time outside the reads, and their ups and downs.",
     )
 
 
@@ -268,7 +273,7 @@ def yields(sweep: Sweep, badge: str) -> Panel:
         f"no gamma brings more than {_limit(shared)} if every draft stays with chance {probability(shared)}."
     )
     return Panel(
-        "Tokens a read brings",
+        "Tokens a read",
         story,
         (
             "Counted: tokens that entered the text, over reads of the target. The closing token of every round counts.",
@@ -312,8 +317,14 @@ def places(sweep: Sweep, badge: str) -> Panel:
     shared = alpha(sweep)
     sure = [index for index, place in enumerate(counted) if place.judged >= FEW]
     drawn = figure(
-        x={"title": "place in the draft", "dtick": 1, "tick0": 1, "range": [0.4, max(len(counted), 4) + 0.6]},
+        x={
+            "title": "place in the draft",
+            "dtick": 1,
+            "tick0": 1,
+            "range": [0.4, max([4, *(at + 1 for at, place in enumerate(counted) if place.judged)]) + 0.6],
+        },
         y={"title": "shared (alpha)", "range": [0, 1.02]},
+        bargap=0.4,
     )
     sets = (
         ("shared", sure, {"color": colour("both")}),
@@ -475,6 +486,7 @@ def _stopping_story(sweep: Sweep) -> str:
     return first if longest == best else f"{first} Always drafting {longest.gamma} writes {_number(long)}."
 
 
+@cache
 def too_late() -> Panel:
     """The same idea with one mistake: the token is drawn first, and dropped if it is unlikely."""
     import numpy as np
@@ -581,51 +593,67 @@ def waterfall(sweep: Sweep, policy: Policy | None, badge: str) -> Panel:
         )
     factors = [1.0] + [after / before for before, after in pairwise(lost)]
     labels = ["ideal", "drafts<br>that died", "drafter’s<br>reads", "wider<br>read", "outside<br>the reads", "real"]
-    tops = [(0.0, lost.ideal), *pairwise(lost), (0.0, lost.real)]
+    spans = [(1.0, lost.ideal), *pairwise(lost), (1.0, lost.real)]
     inks = ("muted", "rejected", "drafter", "target", "muted", "ink")
+    low, high = min(*lost, 1) / 1.5, max(*lost, 1) * 1.5
+    told = [times(lost.ideal), *map(_by, factors[1:]), times(lost.real)]
     drawn = figure(
         x={"tickvals": list(range(6)), "ticktext": labels, "range": [-0.6, 5.6]},
-        y={"title": "times the target alone", "range": [0, max(*lost, 1) * 1.14]},
+        y={
+            "title": "times the target alone",
+            "type": "log",
+            "tickvals": FACTORS,
+            "ticktext": [f"{factor:g}×" for factor in FACTORS],
+            "range": [math.log10(low), math.log10(high)],
+        },
         showlegend=False,
         bargap=0.3,
+        annotations=[
+            {"x": at, "y": math.log10(max(span)), "text": text, "showarrow": False, "yshift": 11}
+            | {"bgcolor": colour("paper")}
+            for at, (text, span) in enumerate(zip(told, spans, strict=True))
+        ],
     )
+    # Steps are factors, so the axis is by factors too; ideal and real stand on the target alone, 1×.
     drawn.add_bar(
         x=list(range(6)),
-        y=[abs(high - low) for low, high in tops],
-        base=[min(low, high) for low, high in tops],
+        y=[max(span) - min(span) for span in spans],
+        base=[min(span) for span in spans],
         marker={
             "color": [colour(ink) if at == 5 else CLEAR for at, ink in enumerate(inks)],
             "line": {"color": [colour(ink) for ink in inks], "width": 2.5},
         },
-        text=[times(lost.ideal), *(f"× {significant(factor)}" for factor in factors[1:]), times(lost.real)],
-        textposition="outside",
-        textfont={"color": colour("ink")},
-        cliponaxis=False,
-        customdata=[times(high) for _, high in tops],
-        hovertemplate="%{text}, now %{customdata}<extra></extra>",
+        customdata=[times(end) for _, end in spans],
+        hovertemplate="%{customdata}<extra></extra>",
     )
-    drawn.add_hline(y=1, line={"color": colour("muted"), "dash": "dot", "width": 1.5})
-    drawn.add_annotation(x=5.6, y=1, text="the target alone", showarrow=False, yshift=9, xanchor="right")
+    drawn.add_hline(y=1, line={"color": colour("ink"), "width": 1})
     biggest = min(range(1, 5), key=lambda at: factors[at])
     end = "slower than the target alone" if lost.real < 1 else "faster than the target alone"
-    ideal = f"{lost.ideal:.2f}".rstrip("0").rstrip(".")
+    ideal = times(lost.ideal)
+    why = "it stops early" if policy.adaptive else "a text’s last rounds are short"
+    short = f" ({why})" if lost.ideal - 1 < policy.gamma - 0.005 else ""
     story = (
-        f"{_opened(policy)} could be {ideal}× and is {times(lost.real)}, {end}. Most went with {STEPS[biggest][1]}: "
-        f"× {significant(factors[biggest])}."
+        f"{_opened(policy)} could be {ideal} and is {times(lost.real)}, {end}. Most went with {STEPS[biggest][1]}: "
+        f"{_by(factors[biggest])}."
     )
     return Panel(
         title,
         story,
         (
-            f"Drafts that died: of {ideal} tokens a read could bring, it brought {lost.kept:.2f}.",
-            f"The drafter’s reads: {_number(sweep.drafts_per_round(policy))} drafts a round cost "
-            f"{significant(lost.kept / lost.drafted - 1)} reads of the target.",
-            f"The wider read: {significant(lost.kept / lost.read - lost.kept / lost.drafted + 1)} reads of one row.",
-            "Outside the reads: the rule, and what the program itself does; above × 1 it costs a round less than it "
-            "costs plain decoding for as many tokens.",
+            f"Drafts that died: {significant(lost.ideal - 1)} drafts a round{short} and the closing token could be "
+            f"{significant(lost.ideal)} tokens; a read brought {lost.kept:.2f}.",
+            f"The drafter’s reads: a round’s take as long as {significant(lost.kept / lost.drafted - 1)} reads of the "
+            "target.",
+            "The wider read: it takes as long as "
+            f"{significant(lost.kept / lost.read - lost.kept / lost.drafted + 1)} reads of one row.",
+            "Outside the reads: the rule, and what the program itself does. Above × 1 where a round has less of that "
+            "than plain decoding has for as many reads.",
         ),
-        "ideal γ + 1 → tokens a read τ → τ t(1) ÷ (t(1) + D) → τ t(1) ÷ (t(γ+1) + D) → measured, D: the drafter’s "
-        "time a round\n"
+        "ideal: γ + 1, γ the mean of the rounds\n"
+        "drafts that died: τ, tokens a read\n"
+        "drafter’s reads: τ t(1) ÷ (t(1) + D), D all of a round’s\n"
+        "wider read: τ t(1) ÷ (t(γ+1) + D)\n"
+        "outside the reads: tokens/s ÷ tokens/s alone\n"
         + " × ".join([significant(lost.ideal, 4), *(f"{factor:.4f}" for factor in factors[1:])])
         + f" = {lost.real:.4f}",
         Table(
@@ -692,6 +720,11 @@ def _counted(sweep: Sweep) -> str:
 
 def _number(value: float | None, digits: int = 3) -> str:
     return "–" if value is None else significant(value, digits)
+
+
+def _by(factor: float) -> str:
+    """ "× 0.706", in one piece."""
+    return f"×\u00a0{significant(factor)}"
 
 
 def _seconds(value: float | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import streamlit as st
@@ -11,6 +11,7 @@ from specviz import experiments
 from specviz.experiments import WORKLOADS, Policy, Sweep
 from specviz.figures import gamma as figures
 from specviz.figures import sweep as sweeps
+from specviz.figures.charts import Panel
 from specviz.figures.gamma import MOST, Scene, Today
 from specviz.hardware import measured as profiles
 from specviz.ui import controls, experiment, frame, panels, profiler, roofline, sharing, words
@@ -98,7 +99,9 @@ def _names() -> dict[str, dict[Any, str]]:
     names: dict[str, dict[Any, str]] = {"detail": {name: name for name in words.DETAILS}}
     if sweep is not None:
         names["workload"] = {"": words.GAMMA["all"]} | {name: _shown(name) for name in sweep.workloads()}
-        names["explained"] = {policy: sweeps.name(policy) for policy in sweep.policies() if policy.gamma}
+        running = experiment.state(SWEEP).wanted  # what was chosen stays chosen until it is measured again
+        policies = experiments.policies() if running else sweep.policies()
+        names["explained"] = {policy: sweeps.name(policy) for policy in policies if policy.gamma}
     return names
 
 
@@ -192,14 +195,20 @@ def measured() -> Any:
         _choose("workload")
         policy = _choose("explained")
     chosen, badge = _selected(sweep), words.SWEEP[origin]
-    panels.row(
-        ("speeds", lambda: sweeps.speeds(chosen, policy, badge)),
-        ("waterfall", lambda: sweeps.waterfall(chosen, policy, badge)),
-    )
-    panels.row(("yields", lambda: sweeps.yields(chosen, badge)), ("places", lambda: sweeps.places(chosen, badge)))
-    panels.row(("stopping", lambda: sweeps.stopping(chosen, badge)), ("too_late", sweeps.too_late))
+    by_policy, by_gamma = (chosen, policy, badge), (chosen, badge)
+    panels.row(_kept("speeds", sweeps.speeds, *by_policy), _kept("waterfall", sweeps.waterfall, *by_policy))
+    panels.row(_kept("yields", sweeps.yields, *by_gamma), _kept("places", sweeps.places, *by_gamma))
+    panels.row(_kept("stopping", sweeps.stopping, *by_gamma), ("too_late", sweeps.too_late))
     experiment.files(SWEEP, sweeps.table)
     return slot
+
+
+def _kept(key: str, make: Callable[..., Panel], *given: Any) -> tuple[str, Callable[[], Panel]]:
+    """A panel by its key, made again only when what is given changes: the sliders of the theory change none of it."""
+    kept = st.session_state.setdefault("gamma_panels", {})
+    if key not in kept or kept[key][0] != given:
+        kept[key] = given, make(*given)
+    return key, lambda: kept[key][1]
 
 
 def _standing(sweep: Sweep) -> str:
@@ -259,6 +268,7 @@ def _buttons() -> Any:
     asked = {"prompts": prompts, "policies": experiments.policies(), "max_new_tokens": tokens}
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="sweep_row"):
         experiment.start(SWEEP, asked, disabled=not prompts)
+        st.caption(_amount(asked), width="content")
         experiment.cancel(SWEEP)
     with st.expander(words.GAMMA["measure"]):
         busy = experiment.state(SWEEP).wanted
@@ -295,6 +305,14 @@ def _buttons() -> Any:
     slot = st.empty()
     experiment.told(SWEEP)
     return slot
+
+
+def _amount(asked: Mapping[str, Any]) -> str:
+    count = sum(map(len, asked["prompts"].values()))
+    prompts = words.GAMMA["prompts"][count != 1].format(count=count)
+    return words.GAMMA["amount"].format(
+        prompts=prompts, policies=len(asked["policies"]), tokens=asked["max_new_tokens"]
+    )
 
 
 def _own() -> list[str]:
