@@ -45,10 +45,10 @@ FACTS = {
     "fills the gap.",
     "equal": "[Identical:] whatever is drafted here stays, and no gap is left to refill.",
     "disjoint": "[Nothing in common:] every draft dies here, and the target writes its own.",
-    "shared": "{alpha} shared (alpha): a coin keeps it",
-    "tv": "{tv} apart (TV): goes, and fills the gaps",
-    "match": "{match} alike with the same noise (Gumbel)",
-    "draws": "{draws} alike in two separate draws (match)",
+    "shared": "{alpha} shared (alpha): stays under a coin",
+    "tv": "{tv} apart (TV): goes, and as much fills the gaps",
+    "match": "{match} alike when both pick with the same noise",
+    "draws": "{draws} alike in two separate draws",
 }
 FORMULA = (
     "α = Σ min(p, q) = {alpha}\nTV = ½ Σ |p − q| = {tv} = 1 − α\n"

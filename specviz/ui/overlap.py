@@ -16,6 +16,7 @@ import streamlit as st
 
 from specviz import losslessness
 from specviz.figures import overlap as figures
+from specviz.figures import palette
 from specviz.figures.sentences import Spans, fill
 from specviz.figures.text import visible
 from specviz.probability import Array, warp
@@ -400,7 +401,9 @@ def _of_places(run: Run) -> Frozen | None:
 
 def _short(choice: Choice) -> str:
     """Its number and what happened there."""
-    return f"{choice.label.partition(' · ')[0]} {choice.label.rpartition(' · ')[2]}"
+    number, word = choice.label.partition(" · ")[0], choice.label.rpartition(" · ")[2]
+    glyph = next((fate.glyph for fate in palette.FATES.values() if fate.word == word), "")
+    return f"{number} {glyph} {word}"
 
 
 def _choose(key: str) -> None:
