@@ -283,7 +283,6 @@ OVERLAP: dict[str, Any] = {
     "They are scaled to add up to 1; a shorter list goes on with zeros.",
     "list.takes": "it takes 2 to 12 numbers, at least 0 and not all 0",
     "list.refused": "{model} “{raw}” cannot be used: {takes}. {instead} stays.",
-    "preset.takes": "that is not on offer",
     "place.takes": "this run has no such judged place",
     "place.instead": "the first of its places",
     "p_temperature": "temperature of the target",
@@ -292,7 +291,6 @@ OVERLAP: dict[str, Any] = {
     "pq_top_p": "top-p of both",
     "p_temperature.note": "moves p: what the text is drawn from changes",
     "q_temperature.note": "moves q only: speed changes, the text’s chances do not",
-    "own": "as the run had it",
     "own.button": "back to the run’s own settings",
     "wrong_drafts": "also a drafter that lies: it draws from other chances than it reports",
     "hints": {
@@ -360,6 +358,8 @@ BENCH = {
     "gamma": "gamma γ: drafts a round",
     "stays": "A draft that stays",
     "goes": "A draft that goes",
+    "no_go": "Many rounds were tried, and no draft went: here it hardly can. One that stays is shown.",
+    "no_stay": "Many rounds were tried, and no draft stayed: here it hardly can. One that goes is shown.",
 }
 
 POSITIONS = {
