@@ -343,6 +343,13 @@ def test_lines_are_shown_for_either_fate() -> None:
     assert any(one["name"] == "SpeculativeSampling.correction" for one in shown["functions"])
 
 
+def test_a_fate_that_cannot_be_found_is_told() -> None:
+    page = Page(q="0.6, 0.2, 0.1, 0.1").press("lines_stays").press("lines_goes")
+    assert words.BENCH["no_go"] in [caption.value for caption in page.test.caption]
+    assert page.mounted("specviz_lines")[0]["kept"]
+    assert words.BENCH["no_go"] not in [caption.value for caption in page.press("lines_stays").test.caption]
+
+
 def test_a_failure_is_told_and_the_bench_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     page = Page()
 

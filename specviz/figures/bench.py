@@ -295,9 +295,9 @@ def _known(distance: float, said: dict[str, str]) -> str:
 
 
 def _numbers(entrant: Entrant, draws: Draws | None) -> tuple[str, ...]:
-    kept = "no chance of its own" if entrant.kept is None else probability(entrant.kept, 4)
+    kept = "no chance of one draft alone" if entrant.kept is None else f"kept {probability(entrant.kept, 4)}"
     distance = probability(entrant.distance if entrant.distance > OFF else 0.0, 4)
-    by_chance = f"By its chances (modelled): kept {kept}, TV to the target’s {distance}."
+    by_chance = f"By its chances (modelled): {kept}, TV to the target’s {distance}."
     if draws is None:
         return (by_chance,)
     seen = int(draws.outcome.kept.sum())

@@ -31,6 +31,8 @@ WATCHED = (rules, probability)
 WRITTEN = 12
 """Numbers of an array that are written out; of a longer one only the largest."""
 NUMERIC = "iufb"
+LARGE, MANY, FEW = 1_000, 400, 40
+"""How many rounds are tried for one that ends as wanted: many, but a few from a vocabulary so large on."""
 TOKENS = (
     "draft",
     "target_id",
@@ -125,11 +127,11 @@ def of(
     )
 
 
-def seed_where(rule: Rule, p: Array, q: Array, kept: bool, *, first: int, drawn: Array | None = None) -> int:
-    """The first seed from ``first`` on whose drafts are all ``kept`` (or not all), within a few; else ``first``."""
-    tries = range(first, first + max(4, min(200, 2**17 // len(p))))
+def seed_where(rule: Rule, p: Array, q: Array, kept: bool, *, first: int, drawn: Array | None = None) -> int | None:
+    """The first seed from ``first`` on whose drafts are all ``kept`` (or not all); None where none is soon found."""
     laws = rule, p, q, q if drawn is None else drawn
-    return next((seed for seed in tries if (_kept_all(*_round(*laws, seed))) == kept), first)
+    tries = MANY if len(p) < LARGE else FEW
+    return next((seed for seed in range(first, first + tries) if _kept_all(*_round(*laws, seed)) == kept), None)
 
 
 def _kept_all(draft_ids: Array, verdict: Verdict) -> bool:
@@ -270,7 +272,7 @@ def _number(value: Any) -> str:
         return str(bool(value))
     if not np.isfinite(value):
         return "∞" if value > 0 else "−∞" if value < 0 else "no number"
-    written = f"{int(value)}" if value == int(value) else significant(float(value)).rstrip("0")
+    written = f"{int(value)}" if value == int(value) else significant(float(value)).rstrip("0").rstrip(".")
     return written.replace("-", "−")
 
 

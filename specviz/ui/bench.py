@@ -52,6 +52,7 @@ class Bench:
     """Whose lines are shown, and the seed of their round."""
     another: bool | None = None
     """Another round is asked for: one whose drafts stay, or one in which a draft goes."""
+    unfound: str = ""
 
 
 def state() -> Bench:
@@ -190,8 +191,10 @@ def _lines(scene: Scene, chosen: Entrant) -> None:
     laws = {"rule": chosen.rule, "p": chosen.p, "q": chosen.q, "drawn": chosen.drawn}
     if now.shown[0] != chosen.name or now.another is not None:
         first = now.shown[1] + 1 if now.another is not None else 0
-        now.shown = (chosen.name, lines.seed_where(**laws, kept=bool(now.another), first=first))
-        now.another = None
+        found = lines.seed_where(**laws, kept=bool(now.another), first=first)
+        asked = now.another is not None and found is None
+        now.unfound = words.BENCH["no_stay" if now.another else "no_go"] if asked else ""
+        now.shown, now.another = (chosen.name, first if found is None else found), None
     shown = lines.of(**laws, name_of=_name_of(scene), seed=now.shown[1])
     with st.container(border=True, key="card_lines"):
         with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
@@ -200,6 +203,8 @@ def _lines(scene: Scene, chosen: Entrant) -> None:
         with st.container(horizontal=True, gap="small", key="lines_controls"):
             st.button(words.BENCH["goes"], key="lines_goes", on_click=_another, args=(False,))
             st.button(words.BENCH["stays"], key="lines_stays", on_click=_another, args=(True,))
+        if now.unfound:
+            st.caption(now.unfound)
         components.lines(shown, detail=scene.detail)
 
 
