@@ -37,7 +37,7 @@ def test_two_cells_compare_their_texts(server: Server, visit: Visit) -> None:
     cell = grid.get_by_role("button", name=re.compile("^Sampling: small model, gamma 4:"))
     cell.focus()
     page.keyboard.press("Enter")
-    expect(grid.locator(".compared")).to_contain_text("then they part")
+    expect(grid.locator(".compared")).to_contain_text("They part at the first token")
     expect(cell).to_have_attribute("aria-pressed", "true")
     expect(cell).to_be_focused()
     grid.get_by_role("button", name=re.compile("^Gumbel: n-gram: copies, gamma 8:")).click()
