@@ -492,6 +492,13 @@ def test_the_grid_that_ships_is_of_one_text_under_shared_noise_and_of_many_under
     assert len({sampled.sha256(one) for one in sampled.runs}) > 1
 
 
+def test_the_grid_that_ships_repeats_the_recorded_run_of_its_rule() -> None:
+    shipped, recorded = experiment.GRID.shipped(), trace.read(ASSETS / "traces" / "gumbel.jsonl")
+    alone = shipped.alone("gumbel_coupling")
+    assert shipped.prompt == recorded.header.prompt
+    assert alone.ids == recorded.text_ids[: len(alone.ids)]
+
+
 def test_the_recordings_of_both_experiments_are_small() -> None:
     files = [ASSETS / "sweep.json", *(ASSETS / "traces" / "grid").iterdir()]
     assert sum(path.stat().st_size for path in files) < 800_000
