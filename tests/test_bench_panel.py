@@ -68,9 +68,10 @@ def test_a_right_rule_passes_and_is_called_exact(name: str) -> None:
 
 @pytest.mark.parametrize("name", [*WRONG, "q_before_temperature", "argmax_drafted_softmax_reported"])
 def test_what_is_wrong_fails_and_a_token_says_by_how_much(name: str) -> None:
-    draws = dealt(trials(temperature=0.6)[name])
+    draws = dealt(trials(P[::-1], Q[::-1], temperature=0.6)[name])
     assert draws.verdict == "wrong"
-    assert draws.said(letter).startswith("wrong: “")
+    worst = np.argmax(np.abs(draws.outcome.emitted / draws.count - draws.entrant.p))
+    assert draws.said(letter).startswith(f"wrong: “{letter(int(worst))}”")
     assert "the target wants it" in draws.said(letter)
 
 

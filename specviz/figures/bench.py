@@ -1,7 +1,7 @@
 """The losslessness bench: what comes out of many draws, beside what the target wants there.
 
-Chances are modelled and draws simulated; where both stand in a figure it says which is which. A verdict is taken from
-the draws alone: it does not look at whether the rule is known to be right.
+Chances are modelled and draws simulated; each figure says which it shows. Whether draws pass is decided by them alone:
+what is known of the rule only tells a right one from luck, or from too few draws.
 """
 
 from __future__ import annotations
@@ -305,6 +305,7 @@ def _numbers(entrant: Entrant, draws: Draws | None) -> tuple[str, ...]:
         by_chance,
         f"Dealt (simulated, seed {draws.seed}): kept {seen:,}/{draws.count:,} = {probability(seen / draws.count, 4)}.",
         *_tested(draws.comparison),
+        f"In {1 - MISS:.0%} of exact deals every bar ends inside its bracket; {GLYPHS['wrong']} marks one that does not.",
     )
 
 
