@@ -305,7 +305,7 @@ def _numbers(entrant: Entrant, draws: Draws | None) -> tuple[str, ...]:
         by_chance,
         f"Dealt (simulated, seed {draws.seed}): kept {seen:,}/{draws.count:,} = {probability(seen / draws.count, 4)}.",
         *_tested(draws.comparison),
-        f"In {1 - MISS:.0%} of exact deals every bar ends inside its bracket; {GLYPHS['wrong']} marks one that does not.",
+        f"In {1 - MISS:.0%} of exact deals every bar ends inside its bracket; {GLYPHS['wrong']} marks one outside.",
     )
 
 
