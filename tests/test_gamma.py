@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specviz import theory
-from specviz.experiments import Policy, Sweep
+from specviz.experiments import Policy, Sweep, SweepRun
 from specviz.figures import gamma, sweep
 from specviz.figures.charts import Panel
 from specviz.figures.gamma import Scene, Today
@@ -281,6 +281,44 @@ def test_a_sweep_that_has_hardly_begun_is_drawn(runs: list[Any]) -> None:
         for panel in measured_panels(one, policy):
             assert panel.story
             assert "nan" not in f"{panel.story}{panel.numbers}{panel.table}".lower().replace("finance", "")
+            if panel.figure is not None:
+                json.loads(panel.figure.to_json())
+
+
+EXTREMES = st.sampled_from([0.0, 5e-324, 1e-300, 1e-9, 0.5, 1e9])
+POLICIES = st.sampled_from([Policy(0), Policy(1), Policy(16), Policy(4, stop_below=1.0), Policy(4, stop_above=1e3)])
+
+
+@st.composite
+def foreign_runs(draw: st.DrawFn) -> SweepRun:
+    """A run with whatever numbers a file may hold."""
+    judged = draw(st.lists(st.sampled_from([0, 1, 10, 10**9]), max_size=3))
+    kept = [draw(st.sampled_from([0, one])) for one in judged]
+    read = st.tuples(st.sampled_from([1, 2, 5, 17, 1024]), EXTREMES)
+    return SweepRun(
+        policy=draw(POLICIES),
+        workload=draw(st.sampled_from(["chat", "code"])),
+        prompt="Hello.",
+        emitted=draw(st.sampled_from([0, 1, 10**9])),
+        rounds=draw(st.sampled_from([0, 1, 10**9])),
+        drafted=sum(judged),
+        judged=tuple(judged),
+        kept=tuple(kept),
+        shared=tuple(draw(st.sampled_from([0.0, float(one)])) for one in judged),
+        verify=tuple(draw(st.lists(read, max_size=3))),
+        draft=tuple(draw(st.lists(EXTREMES, max_size=2))),
+        seconds=draw(EXTREMES),
+    )
+
+
+@given(st.lists(foreign_runs(), max_size=4))
+@settings(max_examples=60)
+def test_whatever_a_file_holds_is_drawn(runs: list[SweepRun]) -> None:
+    one = sweeps.sweep(runs)
+    assert sweep.alpha(one) is None or 0 <= sweep.alpha(one) <= 1
+    for policy in (None, *one.policies()):
+        for panel in measured_panels(one, policy):
+            assert len(f"{panel.story}{panel.numbers}{panel.formula}") < 4_000
             if panel.figure is not None:
                 json.loads(panel.figure.to_json())
 

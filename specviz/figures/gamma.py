@@ -265,7 +265,7 @@ def best_map(scene: Scene, today: Today | None) -> Panel:
         "α ≤ c: γ* = 0 (corollary 3.9)",
         Table(
             "Best gamma and speed by shared (alpha, rows) and c (columns), modelled",
-            ("shared", *(f"c {ratio(c)}" for c in LABELLED_RATIOS)),
+            ("shared", *(f"c {c:g}" for c in LABELLED_RATIOS)),
             tuple((f"{alpha:g}", *(_cell(alpha, c) for c in LABELLED_RATIOS)) for alpha in LABELLED_ALPHAS),
         ),
         drawn,

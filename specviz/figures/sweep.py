@@ -25,6 +25,8 @@ from specviz.figures.table import Table
 
 FEW = 10
 """Fewer judged than that are too few to say."""
+SMALLEST, LARGEST = 1e-9, 1e9
+"""Between these are all seconds, rates and speeds that are believed."""
 NEAR = 0.05
 """Speeds that differ by less are called about the same: that much changes from one measurement to the next."""
 P, LEAST = (0.6, 0.3, 0.1), 0.2
@@ -55,23 +57,54 @@ def adaptive(sweep: Sweep) -> tuple[Policy, ...]:
 def lost_most(sweep: Sweep) -> tuple[str, Policy] | None:
     """The workload and the policy with the lowest speed over the target alone."""
     found = [
-        (speed, workload, policy)
+        (slow, workload, policy)
         for workload in sweep.workloads()
         for part in (sweep.select(workload),)
         for policy in part.policies()
-        if policy.gamma and (speed := part.speedup(policy)) is not None
+        if policy.gamma and (slow := speed(part, policy)) is not None
     ]
     return min(found, key=lambda one: one[0])[1:] if found else None
 
 
 def fastest(sweep: Sweep, policies: Sequence[Policy]) -> Policy | None:
     """The fastest of some policies."""
-    return max(policies, key=lambda one: sweep.tokens_per_second(one) or 0.0, default=None)
+    return max(policies, key=lambda one: rate(sweep, one) or 0.0, default=None)
 
 
 def alpha(sweep: Sweep) -> float | None:
     """Shared over all judged places under fixed gamma; those that stop early judge other places."""
-    return _only_fixed(sweep).alpha()
+    found = _only_fixed(sweep).alpha()
+    return None if found is None else min(max(found, 0.0), 1.0)  # sums may miss 1 by their rounding
+
+
+def rate(sweep: Sweep, policy: Policy) -> float | None:
+    """Tokens a second."""
+    return _sound(sweep.tokens_per_second(policy))
+
+
+def speed(sweep: Sweep, policy: Policy) -> float | None:
+    """Speed over the target alone."""
+    return _sound(sweep.speedup(policy))
+
+
+def per_read(sweep: Sweep, policy: Policy) -> float | None:
+    """Tokens a read of the target."""
+    return _sound(sweep.tokens_per_pass(policy))
+
+
+def read_times(sweep: Sweep) -> dict[int, float]:
+    """Seconds of a read of the target by its rows."""
+    return {width: seconds for width, seconds in sweep.read_seconds().items() if _sound(seconds)}
+
+
+def ratio(sweep: Sweep) -> float | None:
+    """c."""
+    return _sound(sweep.c())
+
+
+def _sound(value: float | None) -> float | None:
+    """A number that a machine can have; a file may hold any."""
+    return value if value is not None and SMALLEST < value < LARGEST else None
 
 
 def _only_fixed(sweep: Sweep) -> Sweep:
@@ -97,10 +130,9 @@ class Expected:
 
 def expected(sweep: Sweep, gamma: int) -> Expected | None:
     """The theory with the sweep's own alpha, c and times of reads; None where it has none of them."""
-    shared, c, reads, draft_s = alpha(sweep), sweep.c(), sweep.read_seconds(), sweep.draft_seconds()
+    shared, c, reads, draft_s = alpha(sweep), ratio(sweep), read_times(sweep), _sound(sweep.draft_seconds())
     if shared is None or c is None or draft_s is None:
         return None
-    shared = min(max(shared, 0.0), 1.0)  # sums may miss 1 by their rounding
     timed = None
     if gamma + 1 in reads:
         brings = theory.expected_tokens(shared, gamma)
@@ -113,10 +145,10 @@ def speeds(sweep: Sweep, chosen: Policy | None, badge: str) -> Panel:
     policies = fixed(sweep)
     said = {policy.gamma: expected(sweep, policy.gamma) for policy in policies}
     plain = sweep.plain_policy()
-    alone = sweep.tokens_per_second(plain) if plain is not None else None
+    alone = rate(sweep, plain) if plain is not None else None
     drawn = _by_gamma("tokens a second")
     drawn.add_scatter(
-        **_measured([policy.gamma for policy in policies], [sweep.tokens_per_second(one) for one in policies]),
+        **_measured([policy.gamma for policy in policies], [rate(sweep, one) for one in policies]),
         name="measured",
         hovertemplate="measured: %{y:.3~g} a second<extra></extra>",
     )
@@ -145,8 +177,8 @@ def speeds(sweep: Sweep, chosen: Policy | None, badge: str) -> Panel:
         "theory, reads free: tokens/s alone × E ÷ (1 + γ c)\n"
         "theory, reads timed: tokens/s alone × E t(1) ÷ (t(γ+1) + γ d)\n"
         f"E = 1 + α + … + α^γ, α = {_number(alpha(sweep), 4)}\n"
-        f"c = d ÷ t(1) = {_seconds(sweep.draft_seconds())} ÷ {_seconds(sweep.read_seconds().get(1))} = "
-        f"{_number(sweep.c(), 4)}",
+        f"c = d ÷ t(1) = {_seconds(_sound(sweep.draft_seconds()))} ÷ {_seconds(read_times(sweep).get(1))} = "
+        f"{_number(ratio(sweep), 4)}",
         Table(
             f"By gamma: measured columns ({badge}) and modelled ones; {machine(sweep)}",
             (
@@ -161,10 +193,10 @@ def speeds(sweep: Sweep, chosen: Policy | None, badge: str) -> Panel:
             tuple(
                 (
                     str(policy.gamma),
-                    _number(sweep.tokens_per_second(policy)),
-                    _times(sweep.speedup(policy)),
-                    _number(sweep.tokens_per_pass(policy)),
-                    _seconds(sweep.read_seconds().get(policy.gamma + 1)),
+                    _number(rate(sweep, policy)),
+                    _times(speed(sweep, policy)),
+                    _number(per_read(sweep, policy)),
+                    _seconds(read_times(sweep).get(policy.gamma + 1)),
                     _times(one.free if (one := said[policy.gamma]) else None),
                     _times(one.timed if one else None),
                 )
@@ -179,19 +211,25 @@ def speeds(sweep: Sweep, chosen: Policy | None, badge: str) -> Panel:
 
 def _speed_story(sweep: Sweep, policies: Sequence[Policy]) -> str:
     drafts = [policy for policy in policies if policy.gamma]
-    best, worst = fastest(sweep, drafts), min(drafts, key=lambda one: sweep.tokens_per_second(one) or 0, default=None)
+    best, worst = fastest(sweep, drafts), min(drafts, key=lambda one: rate(sweep, one) or 0, default=None)
     if best is None or worst is None:
         return "Only the target alone was measured so far: no gamma to compare it with."
-    quickest, slow = sweep.speedup(best), sweep.speedup(worst)
+    quickest, slow = speed(sweep, best), speed(sweep, worst)
     if quickest is None or slow is None:
         return f"{_opened(best)} is the fastest so far. The target alone was not measured, so no speed over it is told."
-    if quickest < 1:
-        return (
-            f"Here no gamma pays: the best, {name(best)}, is {times(quickest)}, slower than the target alone; "
-            f"{name(worst)} is {times(slow)}."
-        )
-    tail = f"; {name(worst)} is {times(slow)}" + (", slower than the target alone." if slow < 1 else ".")
-    return f"{_opened(best)} was the fastest: {times(quickest)} the target alone{tail if worst != best else '.'}"
+    slowest = "" if worst == best else f"; {name(worst)} is {times(slow)}"
+    if quickest < 1 + NEAR:
+        pays = "no gamma pays" if quickest < 1 - NEAR else "no gamma gains anything to speak of"
+        return f"Here {pays}: the best, {name(best)}, is {times(quickest)}, {_beside(quickest)}{slowest}."
+    end = f", {_beside(slow)}" if slowest and slow < 1 - NEAR else ""
+    return f"{_opened(best)} was the fastest: {times(quickest)} the target alone{slowest}{end}."
+
+
+def _beside(factor: float) -> str:
+    """A speed beside the target alone, in words."""
+    if abs(factor - 1) < NEAR:
+        return "about as fast as the target alone"
+    return f"{'slower' if factor < 1 else 'faster'} than the target alone"
 
 
 def _opened(policy: Policy) -> str:
@@ -205,9 +243,9 @@ def difference(sweep: Sweep, policy: Policy | None) -> tuple[str, ...]:
     if parts is None or policy is None:
         return ()
     width = policy.gamma + 1
-    reads = sweep.read_seconds()
-    promised = theory.expected_tokens(min(max(alpha(sweep) or 0.0, 0.0), 1.0), policy.gamma)
-    brought = _number(sweep.tokens_per_pass(policy))
+    reads = read_times(sweep)
+    promised = theory.expected_tokens(alpha(sweep) or 0.0, policy.gamma)
+    brought = _number(per_read(sweep, policy))
     return (
         f"{_opened(policy)}: the theory says {times(parts.theory)}, the clock {times(parts.real)}. Three reasons, "
         "which multiply:",
@@ -232,11 +270,11 @@ class Gaps:
 
 def gaps(sweep: Sweep, policy: Policy) -> Gaps | None:
     """What lies between theory and clock at a fixed gamma; None where something of it was not measured."""
-    said, real = expected(sweep, policy.gamma), sweep.speedup(policy)
-    tokens, shared = sweep.tokens_per_pass(policy), alpha(sweep)
+    said, real = expected(sweep, policy.gamma), speed(sweep, policy)
+    tokens, shared = per_read(sweep, policy), alpha(sweep)
     if policy.adaptive or not policy.gamma or not real or said is None or not said.timed or not tokens or not shared:
         return None
-    brought = tokens / theory.expected_tokens(min(shared, 1.0), policy.gamma)
+    brought = tokens / theory.expected_tokens(shared, policy.gamma)
     return Gaps(said.free, said.timed / said.free, brought, real / (said.timed * brought), real)
 
 
@@ -247,8 +285,8 @@ def yields(sweep: Sweep, badge: str) -> Panel:
     """Tokens a read against gamma, and what equal chances at every place would bring."""
     policies = fixed(sweep)
     shared = alpha(sweep)
-    counted = [sweep.tokens_per_pass(policy) for policy in policies]
-    promised = [theory.expected_tokens(min(shared, 1.0), one.gamma) if shared is not None else None for one in policies]
+    counted = [per_read(sweep, policy) for policy in policies]
+    promised = [theory.expected_tokens(shared, one.gamma) if shared is not None else None for one in policies]
     drawn = _by_gamma("tokens a read of the target")
     drawn.add_scatter(
         **_measured([policy.gamma for policy in policies], counted),
@@ -265,7 +303,7 @@ def yields(sweep: Sweep, badge: str) -> Panel:
             hovertemplate="equal chances: %{y:.3f}<extra></extra>",
         )
     last = next((one for one in reversed(policies) if one.gamma), None)
-    told = sweep.tokens_per_pass(last) if last is not None else None
+    told = per_read(sweep, last) if last is not None else None
     story = (
         "Nothing was drafted so far: a read brings one token."
         if last is None or told is None or shared is None
@@ -278,7 +316,7 @@ def yields(sweep: Sweep, badge: str) -> Panel:
         (
             "Counted: tokens that entered the text, over reads of the target. The closing token of every round counts.",
             *(
-                f"Gamma {one.gamma}: {fraction(*_counts(sweep, one))} = {_number(sweep.tokens_per_pass(one))}"
+                f"Gamma {one.gamma}: {fraction(*_counts(sweep, one))} = {_number(per_read(sweep, one))}"
                 for one in policies
                 if one.gamma in (1, 4, 8)
             ),
@@ -430,7 +468,7 @@ def stopping(sweep: Sweep, badge: str) -> Panel:
         if policies:
             drawn.add_scatter(
                 x=[sweep.drafts_per_round(one) for one in policies],
-                y=[sweep.tokens_per_second(one) for one in policies],
+                y=[rate(sweep, one) for one in policies],
                 mode=mode,
                 name=label,
                 line={"color": colour(ink), "width": 2},
@@ -456,10 +494,10 @@ def stopping(sweep: Sweep, badge: str) -> Panel:
                 (
                     name(one),
                     _number(sweep.drafts_per_round(one)),
-                    _number(sweep.tokens_per_pass(one)),
+                    _number(per_read(sweep, one)),
                     probability(sweep.alpha(one), 3),
-                    _number(sweep.tokens_per_second(one)),
-                    _times(sweep.speedup(one)),
+                    _number(rate(sweep, one)),
+                    _times(speed(sweep, one)),
                 )
                 for one in (*fixed_ones, *early)
             ),
@@ -471,19 +509,17 @@ def stopping(sweep: Sweep, badge: str) -> Panel:
 
 
 def _stopping_story(sweep: Sweep) -> str:
-    drafts = [one for one in fixed(sweep) if one.gamma]
+    drafts = [one for one in fixed(sweep) if one.gamma and rate(sweep, one)]
     best, early = fastest(sweep, drafts), fastest(sweep, adaptive(sweep))
-    if early is None or best is None:
+    ours, fast = (rate(sweep, one) if one is not None else None for one in (early, best))
+    if early is None or best is None or ours is None or fast is None:
         return "No gamma that stops early was measured so far."
-    longest = max(drafts, key=lambda one: one.gamma)
-    speed, fast, long = (sweep.tokens_per_second(one) or 0.0 for one in (early, best, longest))
-    told = f"The best that stops early ({name(early)}) writes {_number(speed)} tokens a second"
+    told = f"The best that stops early ({name(early)}) writes {_number(ours)} tokens a second"
     beside = f"the best fixed one, {name(best)}: {_number(fast)}"
-    if abs(speed / fast - 1) < NEAR:
-        first = f"{told}, about the same as {beside}."
-    else:
-        first = f"{told}, {'more' if speed > fast else 'less'} than {beside}."
-    return first if longest == best else f"{first} Always drafting {longest.gamma} writes {_number(long)}."
+    than = "about the same as" if abs(ours / fast - 1) < NEAR else "more than" if ours > fast else "less than"
+    longest = max(drafts, key=lambda one: one.gamma)
+    tail = "" if longest == best else f" Always drafting {longest.gamma} writes {_number(rate(sweep, longest))}."
+    return f"{told}, {than} {beside}.{tail}"
 
 
 @cache
@@ -562,20 +598,24 @@ def attributed(sweep: Sweep, policy: Policy) -> theory.Losses | None:
     plain = sweep.plain_policy()
     alone = {(run.workload, run.prompt): run for run in sweep.runs if plain is not None and run.policy == plain}
     runs = [run for run in sweep.runs if run.policy == policy and (run.workload, run.prompt) in alone]
-    rounds, speed = sum(run.rounds for run in runs), sweep.speedup(policy)
-    reads = [s for run in runs for s in (alone[run.workload, run.prompt].verify)]
-    plain_s = math.fsum(seconds for _, seconds in reads) / len(reads) if reads else 0.0
-    verify_s = math.fsum(seconds for run in runs for _, seconds in run.verify)
-    if not policy.gamma or not rounds or not speed or plain_s <= 0 or verify_s <= 0:
+    reads = [seconds for run in runs for _, seconds in alone[run.workload, run.prompt].verify]
+    rounds, real = sum(run.rounds for run in runs), speed(sweep, policy)
+    if not policy.gamma or not rounds or not reads or real is None:
         return None
-    return theory.losses(
+    plain_s = _sound(math.fsum(reads) / len(reads))
+    verify_s = _sound(math.fsum(seconds for run in runs for _, seconds in run.verify) / rounds)
+    draft_s = math.fsum(seconds for run in runs for seconds in run.draft) / rounds
+    if plain_s is None or verify_s is None:
+        return None
+    found = theory.losses(
         tokens_per_pass=sum(run.emitted for run in runs) / rounds,
         gamma=sum(run.drafted for run in runs) / rounds,
         plain_s=plain_s,
-        verify_s=verify_s / rounds,
-        draft_s=math.fsum(seconds for run in runs for seconds in run.draft) / rounds,
-        speed=speed,
+        verify_s=verify_s,
+        draft_s=draft_s,
+        speed=real,
     )
+    return found if all(map(_sound, found)) else None
 
 
 def waterfall(sweep: Sweep, policy: Policy | None, badge: str) -> Panel:
@@ -628,13 +668,12 @@ def waterfall(sweep: Sweep, policy: Policy | None, badge: str) -> Panel:
     )
     drawn.add_hline(y=1, line={"color": colour("ink"), "width": 1})
     biggest = min(range(1, 5), key=lambda at: factors[at])
-    end = "slower than the target alone" if lost.real < 1 else "faster than the target alone"
     ideal = times(lost.ideal)
     why = "it stops early" if policy.adaptive else "a text’s last rounds are short"
     short = f" ({why})" if lost.ideal - 1 < policy.gamma - 0.005 else ""
     story = (
-        f"{_opened(policy)} could be {ideal} and is {times(lost.real)}, {end}. Most went with {STEPS[biggest][1]}: "
-        f"{_by(factors[biggest])}."
+        f"{_opened(policy)} could be {ideal} and is {times(lost.real)}, {_beside(lost.real)}. Most went with "
+        f"{STEPS[biggest][1]}: {_by(factors[biggest])}."
     )
     return Panel(
         title,
