@@ -327,3 +327,17 @@ def test_a_link_restores_the_page() -> None:
     assert page.test.slider(key="theory_gamma").value == 9
     assert page.test.selectbox(key="workload").value == "code"
     assert page.test.selectbox(key="explained").value == Policy(8)
+
+
+def test_a_policy_that_stops_early_can_be_linked() -> None:
+    page = Gamma({"explained": "up to 12, stops below 0.40"})
+    assert not page.test.warning
+    assert page.test.selectbox(key="explained").value == sweeps.EARLY[0]
+    assert "Up to 12, stops below 0.40 could be 3.00×" in page.told
+
+
+@pytest.mark.parametrize("key", ["workload", "explained"])
+def test_a_link_to_what_no_sweep_has_is_said(recorded: Path, key: str) -> None:
+    recorded.write_text(experiments.dump(sweeps.sweep([sweeps.run(Policy(0))])))
+    page = Gamma({key: "gamma 4"})
+    assert page.titles == THEORY + MEASURED + ALWAYS

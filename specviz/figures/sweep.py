@@ -399,6 +399,8 @@ def places(sweep: Sweep, badge: str) -> Panel:
         (
             "A place is judged only where every draft before it stayed, so later places stand in text that is easier "
             "to guess, and there are fewer of them.",
+            "Every gamma drafts the same texts with the same seed, so the counts repeat each other: they say less than "
+            "as many drafts of different texts would.",
             *(
                 (f"All places together, the dashed line: {probability(shared, 3)}. The theory puts it at every place.",)
                 if shared is not None

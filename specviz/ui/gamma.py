@@ -102,7 +102,7 @@ def _names() -> dict[str, dict[Any, str]]:
         running = experiment.state(SWEEP).wanted  # what was chosen stays chosen until it is measured again
         policies = experiments.policies() if running else sweep.policies()
         names["explained"] = {policy: sweeps.name(policy) for policy in policies if policy.gamma}
-    return names
+    return {key: said for key, said in names.items() if said}
 
 
 def _shown(workload: str) -> str:
@@ -228,10 +228,10 @@ def _standing(sweep: Sweep) -> str:
 
 def _choose(key: str) -> Any:
     """Draw a list of the sweep's own workloads or policies; what was chosen, as the sweep calls it."""
-    names = _names()[key]
-    options = list(names)
-    if not options:
+    names = _names().get(key)
+    if names is None:
         return None
+    options = list(names)
     opening = _opening(names)
     if st.session_state.get(key, opening) not in options:  # another sweep has others
         st.session_state[key] = opening
