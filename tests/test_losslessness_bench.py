@@ -432,7 +432,8 @@ def test_the_noise_floor_is_what_exact_sampling_shows(vocab: int, sharpness: flo
     shown = tv_shown(law, count)
     assert mean == pytest.approx(shown.mean(), rel=0.05)
     for outside in ((shown < low).mean(), (shown > high).mean()):
-        assert 0.001 < outside < 0.012 or low == shown.min()
+        assert outside < 0.012
+        assert outside > 0.001 or vocab < 40  # few tokens show few values, and the band ends on one
 
 
 def test_the_noise_floor_of_a_whole_vocabulary_has_the_mean_that_its_binomials_have() -> None:
