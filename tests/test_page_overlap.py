@@ -100,6 +100,17 @@ def test_one_click_takes_another_place_and_the_address_has_it() -> None:
     assert len(options.options) > 6
 
 
+def test_one_click_takes_the_place_where_decode_stands() -> None:
+    page = Overlap()
+    opening = page.shown("place")["title"]
+    assert "rejected" in opening
+    assert "focus" not in [button.key for button in page.test.button]
+    first = next(choice.position for choice in page.test.session_state.overlap_choices[1] if choice.instant)
+    page.set("button_group", "quick_place", first)
+    page.test.button(key="focus").click()
+    assert page.run().shown("place")["title"] == opening
+
+
 def test_a_place_without_rows_says_what_it_needs_and_the_picture_stays() -> None:
     page = Overlap()
     before = page.shown("place")

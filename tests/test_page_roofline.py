@@ -235,4 +235,4 @@ def test_the_sidebar_links_to_the_pages_that_are_there() -> None:
     test = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
     links = [link.proto.label for link in test.get("page_link")]
     assert links == [name for name, script in words.PAGES.items() if (ROOT / script).exists()]
-    assert links[:2] == ["Decode", "Roofline"]
+    assert links[0] == "Decode"

@@ -332,7 +332,7 @@ def _of_places(run: Run) -> Frozen | None:
     """Draw the places of the run; the one that is taken, None where none can be."""
     choices = {choice.position: choice for choice in _choices()}
     quick = [position for position, choice in choices.items() if choice.instant]
-    usual = quick[0] if quick else next(iter(choices))
+    usual = _usual(choices)
     chosen = st.session_state.get("overlap_place", usual)
     if chosen not in choices:
         chosen = usual
@@ -352,21 +352,26 @@ def _of_places(run: Run) -> Frozen | None:
             args=("quick_place",),
             label_visibility="collapsed",
         )
-    st.selectbox(
-        words.OVERLAP["other"],
-        list(choices),
-        format_func=lambda position: choices[position].label,
-        key="any_place",
-        on_change=_choose,
-        args=("any_place",),
-        label_visibility="collapsed",
-        width=340,
-    )
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="places"):
+        st.selectbox(
+            words.OVERLAP["other"],
+            list(choices),
+            format_func=lambda position: choices[position].label,
+            key="any_place",
+            on_change=_choose,
+            args=("any_place",),
+            label_visibility="collapsed",
+            width=340,
+        )
+        focus = positions.in_focus(run)
+        if focus in choices and focus != chosen:
+            label = words.OVERLAP["focus"].format(number=_number(choices[focus]))
+            st.button(label, key="focus", on_click=_take, args=(focus,))
     shown = chosen
     if not choices[chosen].instant and st.session_state.get("overlap_asked") != (run.trace.header, chosen):
         shown = st.session_state.get("overlap_shown", quick[0] if quick else None)
         reason = positions.unavailable(run)
-        asking = words.OVERLAP["ask"].format(position=choices[chosen].label.partition(" · ")[0])
+        asking = words.OVERLAP["ask"].format(position=_number(choices[chosen]))
         st.button(
             asking,
             key="ask",
@@ -375,7 +380,7 @@ def _of_places(run: Run) -> Frozen | None:
             on_click=_ask,
             args=(run.trace.header, chosen),
         )
-        st.text(words.OVERLAP["absent"].format(reason=reason) if reason else words.OVERLAP["unasked"])
+        st.text(reason or words.OVERLAP["unasked"])
         if shown not in choices:
             return None
     laws = positions.take(run, shown)
@@ -399,16 +404,34 @@ def _of_places(run: Run) -> Frozen | None:
     )
 
 
+def _usual(choices: dict[int, Choice]) -> int:
+    """The place to begin with: of those at hand the first where a draft died."""
+    at_hand = [position for position, choice in choices.items() if choice.instant] or list(choices)
+    died = words.POSITIONS["rejected"]
+    return next((position for position in at_hand if _fate(choices[position]) == died), at_hand[0])
+
+
+def _number(choice: Choice) -> str:
+    return choice.label.partition(" · ")[0]
+
+
+def _fate(choice: Choice) -> str:
+    return choice.label.rpartition(" · ")[2]
+
+
 def _short(choice: Choice) -> str:
     """Its number and what happened there."""
-    number, word = choice.label.partition(" · ")[0], choice.label.rpartition(" · ")[2]
-    glyph = next((fate.glyph for fate in palette.FATES.values() if fate.word == word), "")
-    return f"{number} {glyph} {word}"
+    glyph = next((fate.glyph for fate in palette.FATES.values() if fate.word == _fate(choice)), "")
+    return f"{_number(choice)} {glyph} {_fate(choice)}"
 
 
 def _choose(key: str) -> None:
     if st.session_state[key] is not None:
         st.session_state.overlap_place = st.session_state[key]
+
+
+def _take(position: int) -> None:
+    st.session_state.overlap_place = position
 
 
 def _ask(header: Any, position: int) -> None:
@@ -451,7 +474,7 @@ def panels(place: Frozen) -> Scene:
         components.rules(figures.rules(shown, few, called, names, story=story), detail=detail)
         st.toggle(words.OVERLAP["wrong_drafts"], key="wrong_drafts", bind=BOUND)
     return Scene(
-        entrants=every,
+        entrants=tuple(shown),
         labels=tuple(place.called(i) for i in ids),
         shown=ids,
         p=p,

@@ -99,6 +99,16 @@ def choices(run: Run) -> tuple[Choice, ...]:
     return tuple(found)
 
 
+def in_focus(run: Run) -> int | None:
+    """The position of the token that Decode's coin and place are about; None where the text went another way before."""
+    found = session.focus(run)
+    if found is None:
+        return None
+    round_, draft = found
+    place = round_.kept if draft is None else draft
+    return round_.position + place if place < len(round_.emitted) else None
+
+
 def take(run: Run, position: int) -> Laws | str:
     """Both rows at ``position``, or why they cannot be had, in a sentence of plain text.
 

@@ -269,7 +269,7 @@ OVERLAP: dict[str, Any] = {
     "ask": "Ask the models for place {position}",
     "ask.help": "One read of each model gives their chances for the whole vocabulary.",
     "unasked": "The record lists a few tokens of this place only. The place before stays until the models are asked.",
-    "absent": "The models are not on this machine, so only the places above can be taken: {reason}",
+    "focus": "where Decode stands: {number}",
     "no_run": "No run is here: bend the two by hand.",
     "title.hand": "Bend what each model wants",
     "title.run": "What each model wanted: {label}",
