@@ -425,9 +425,11 @@ def tv_shown(law: Array, count: int) -> Array:
 
 
 @pytest.mark.parametrize("count", [300, 20_000])
+@pytest.mark.parametrize("first", [0.0, 0.5])
 @pytest.mark.parametrize(("vocab", "sharpness"), [(2, 2), (3, 2), (40, 2), (1_500, 2), (1_500, 0.3)])
-def test_the_noise_floor_is_what_exact_sampling_shows(vocab: int, sharpness: float, count: int) -> None:
-    law = warp(sharpness * gumbel(3, 0, vocab), 1.0)
+def test_the_noise_floor_is_what_exact_sampling_shows(vocab: int, sharpness: float, first: float, count: int) -> None:
+    law = (1 - first) * warp(sharpness * gumbel(3, 0, vocab), 1.0)
+    law[0] += first
     low, mean, high = floor(law, count)
     shown = tv_shown(law, count)
     assert mean == pytest.approx(shown.mean(), rel=0.05)
