@@ -222,7 +222,7 @@ SWEEP: dict[str, Any] = RUNNING | {
     "alone": "Measuring takes the device for itself: whoever decodes meanwhile waits, because a time taken while "
     "others decode is no measurement. Close other programs too.",
     "progress": "{done:,} of {total:,} tokens",
-    "cancelled": "Cancelled. What was measured up to then is shown; every text is as long as the others.",
+    "cancelled": "Cancelled. What was measured up to then is shown.",
     "cancelled.nothing": "Cancelled before anything was measured.",
     "too_long": "This cannot be measured: {reason}.",
     "failed": "The sweep ended early ({reason}). What was measured up to then is shown.",
