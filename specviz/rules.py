@@ -288,13 +288,15 @@ class GumbelCoupling(_MatchRule):
     def accept_prob(self, p: Array, q: Array, draft_ids: Array) -> Array:
         """1 / (q_x sum_y max(p_y / p_x, q_y / q_x)) for the draft x."""
         xp = array_namespace(p)
-        p_x, q_x = p[draft_ids], q[draft_ids]
+        # Each draft takes a sum over the vocabulary; many runs share a few drafts.
+        ids, which = xp.unique_inverse(draft_ids)
+        p_x, q_x = p[ids], q[ids]
         # Scaled so that the larger of the two is 1: then the sum is at least 1 and nothing overflows.
         larger = xp.maximum(p_x, q_x)
         larger = xp.where(larger > 0, larger, 1.0)
         p_x, q_x = p_x / larger, q_x / larger
         race = xp.sum(xp.maximum(p * q_x[..., None], q * p_x[..., None]), axis=-1)
-        return xp.where(q_x > 0, xp.minimum(p_x, race) / xp.where(race > 0, race, 1.0), 0.0)
+        return xp.where(q_x > 0, xp.minimum(p_x, race) / xp.where(race > 0, race, 1.0), 0.0)[which]
 
     def keep_probability(self, p: Array, q: Array, drawn: Array | None = None) -> Array:
         """Chance that both races have one winner, :func:`specviz.theory.gumbel_match`."""
