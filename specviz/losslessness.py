@@ -77,8 +77,11 @@ class Entrant:
 
     @property
     def exact(self) -> bool:
-        """The rule is right and the drafter honest. Others may be lucky at a place: their distance is then 0."""
-        return self.rule.exact and bool((self.drawn == self.q).all())
+        """The rule is right and the drafter honest. Others may be lucky at a place: their distance is then 0.
+
+        A lie that happens to be true here is still a lie: at another temperature it distorts.
+        """
+        return self.rule.exact and self.name not in WRONG_DRAFTS and bool((self.drawn == self.q).all())
 
     @cached_property
     def kept(self) -> float | None:
@@ -405,7 +408,7 @@ class Comparison:
         floor: what exact sampling of the same size shows as TV: the middle 99 % of it runs from the first number to the
             last, and the second is its mean.
         chi_square: sum of (seen - expected)**2 / expected over the cells.
-        degrees: of freedom, cells - 1; 0 where all but one cell are too rare to compare.
+        degrees: of freedom, cells - 1; 0 where at most one cell is frequent enough to compare.
         p_value: chance that exact sampling looks at least as wrong as this; 0 where something without chance was seen.
         cells: cells compared: tokens expected fewer than five times are one cell together.
     """
@@ -452,14 +455,14 @@ def _chi_square(seen: Array, chances: Array, count: int) -> tuple[float, int, fl
     tail = 1.0
     if mean_seldom >= _FEW:
         seen_often, means = np.append(seen_often, seen_seldom), np.append(means, mean_seldom)
-    elif mean_seldom > 0:
+    elif mean_seldom > 0 and len(means):
         # Too rare for a cell of their own: they share the smallest one, and are counted against their own chance.
         smallest = means.argmin()
         seen_often[smallest] += seen_seldom
         means[smallest] += mean_seldom
         tail = float(special.bdtrc(seen_seldom - 1, count, mean_seldom / count)) if seen_seldom else 1.0
     chi_square = float(((seen_often - means) ** 2 / means).sum())
-    degrees = len(means) - 1
+    degrees = max(len(means) - 1, 0)  # of a few draws no cell is left, and nothing can be told
     p_value = float(special.chdtrc(degrees, chi_square)) if degrees else 1.0
     if mean_seldom and mean_seldom < _FEW:
         p_value = min(1.0, 2 * min(p_value, tail))

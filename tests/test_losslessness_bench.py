@@ -132,9 +132,11 @@ def test_greedy_is_tried_with_both_rows_at_temperature_0() -> None:
     assert greedy.kept == 0
 
 
-def test_a_report_that_happens_to_be_true_is_no_lie() -> None:
-    assert trial("B", 1.0, 1.0)["q_before_temperature"].exact
-    assert not trial("B", 1.0, 0.5)["q_before_temperature"].exact
+def test_a_lie_that_happens_to_be_true_distorts_nothing_and_is_still_not_exact() -> None:
+    lucky, caught = (trial("B", 1.0, heat)["q_before_temperature"] for heat in (1.0, 0.5))
+    assert lucky.distance < 1e-12 < caught.distance
+    assert not lucky.exact
+    assert not caught.exact
 
 
 def test_a_draft_that_is_looked_at_and_dropped_distorts_the_text() -> None:
@@ -400,6 +402,13 @@ def test_what_hardly_ever_comes_is_found_out_where_there_is_one_cell_only() -> N
     assert (sure.p_value, sure.cells, sure.degrees) == (1, 1, 0)
     assert compare(np.array([999, 1]), law).p_value == pytest.approx(2e-6, rel=0.01)
     assert compare(np.array([600, 400]), law).p_value < 1e-300
+
+
+@pytest.mark.parametrize("counts", [(1, 0), (0, 2), (2, 1), (4, 0)])
+def test_a_handful_of_draws_tells_nothing(counts: tuple[int, int]) -> None:
+    found = compare(np.array(counts), np.array([0.5, 0.5]))
+    assert (found.p_value, found.cells, found.degrees) == (1, 1, 0)
+    assert compare(np.array(counts), np.array([1.0, 0.0])).p_value == (counts[1] == 0)
 
 
 def test_a_comparison_is_what_a_textbook_makes_of_it() -> None:

@@ -41,7 +41,7 @@ PRESETS: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
 """Pairs of p and q by name."""
 
 FACTS = {
-    "story": "A draft drawn here stays [{times}]: that is what the two share. Every other time it goes, and the target "
+    "story": "A draft drawn here stays [{times}]: that is what the two share. All other times it goes, and the target "
     "fills the gap.",
     "equal": "[Identical:] whatever is drafted here stays, and no gap is left to refill.",
     "disjoint": "[Nothing in common:] every draft dies here, and the target writes its own.",
@@ -238,13 +238,12 @@ def _frame(entrant: Entrant, ids: Sequence[int], names: Sequence[str], named: tu
         said = f"{name}: comes out {numbers.probability(_whole(come))}, wanted {numbers.probability(_whole(want))}"
         written = f"{error:+.2f}".replace("-", "−") if error else ""
         bars.append(Bar(want, (("both", both),), over, want, off=bool(written), error=written, words=said))
-    right = is_right(entrant)
     return Frame(
         title=named[0],
         caption=f"{_kept(entrant, story=story)} · {_comes_out(entrant, story=story)}",
         bars=tuple(bars),
-        wrong=not right,
-        right=right,
+        wrong=not entrant.exact,
+        right=entrant.exact,
         hint=named[1],
         kept=entrant.kept,
         highest=max(bar.over_from + bar.over for bar in bars),
@@ -260,7 +259,7 @@ def _kept(entrant: Entrant, *, story: bool) -> str:
 
 def _comes_out(entrant: Entrant, *, story: bool) -> str:
     if entrant.exact or entrant.distance < ROUNDING:
-        return UNDER["exact" if is_right(entrant) else "lucky"]
+        return UNDER["exact" if entrant.exact else "lucky"]
     return UNDER["off.story" if story else "off"].format(
         off=_size(entrant.distance), odds=numbers.odds(entrant.distance)
     )
@@ -281,7 +280,7 @@ def _table(entrants: Sequence[Entrant], ids: Sequence[int], names: Sequence[str]
     rows = tuple(
         (
             title,
-            "right" if is_right(entrant) else "wrong",
+            "right" if entrant.exact else "wrong",
             "–" if entrant.kept is None else numbers.probability(_whole(entrant.kept)),
             *(numbers.probability(_whole(chance)) for chance in _on(entrant.law, ids)),
             numbers.probability(entrant.distance if entrant.distance > ROUNDING else 0.0),
@@ -289,11 +288,6 @@ def _table(entrants: Sequence[Entrant], ids: Sequence[int], names: Sequence[str]
         for title, entrant in zip(titles, entrants, strict=True)
     )
     return Table(UNDER["title"], ("rule", "", "kept", *names, "distance to p"), rows)
-
-
-def is_right(entrant: Entrant) -> bool:
-    """Whether it is exact wherever it stands, and not by luck at this place: a lie may happen to be true."""
-    return entrant.exact and not is_wrong_draft(entrant)
 
 
 def is_wrong_draft(entrant: Entrant) -> bool:
