@@ -181,6 +181,13 @@ def test_nothing_left_to_chance_is_said_instead_of_tested() -> None:
     assert any("Nothing is left to chance" in line for line in out(trial, dealt(trial, 1_000)).numbers)
 
 
+def test_a_place_that_is_nearly_certain_is_tested_by_what_hardly_ever_comes() -> None:
+    trial = trials((0.9995, 0.0005), (0.5, 0.5))["speculative_sampling"]
+    numbers = out(trial, dealt(trial, 2_000)).numbers
+    assert not any("Nothing is left to chance" in line for line in numbers)
+    assert any("too rare for a chi-square" in line for line in numbers)
+
+
 def test_hostile_names_stay_text() -> None:
     trial = trials()["resample_from_p"]
     panel = figures.out(trial, "<b>x</b>", dealt(trial, 5_000), range(4), lambda _: "<img src=x>", story=False)

@@ -75,7 +75,7 @@ FAR_STORY = {
 PARTS = {"": "what comes out, by its chances", "both": "a draft that stayed", "only_target": "written instead"}
 FORMULAS = {
     "out": "n(x): how often x came in N draws\nχ² = Σ (n(x) − N·p(x))² / (N·p(x)), x over the tokens with N·p(x) ≥ 5 "
-    "and over all others as one\nbracket of a bar: binomial, together right for {sure:.0%} of exact deals",
+    "and over all others as one\nbracket of a bar: binomial, together right for at least {sure:.0%} of exact deals",
     "far": "TV = ½ Σ |n(x)/N − p(x)|\nbar: the middle 99 % of that TV over exact deals of the same size",
     "pair": "P(x, y) = Σ over rounds and drafts of P(drafts) · P(kept) · P(closing token), up to two tokens\n"
     "exact: P(x, y) = p₁(x) · p₂(y)",
@@ -305,18 +305,21 @@ def _numbers(entrant: Entrant, draws: Draws | None) -> tuple[str, ...]:
         by_chance,
         f"Dealt (simulated, seed {draws.seed}): kept {seen:,}/{draws.count:,} = {probability(seen / draws.count, 4)}.",
         *_tested(draws.comparison),
-        f"In {1 - MISS:.0%} of exact deals every bar ends inside its bracket; {GLYPHS['wrong']} marks one outside.",
+        f"In at least {1 - MISS:.0%} of exact deals every bar ends inside its bracket; {GLYPHS['wrong']} marks one "
+        "outside.",
     )
 
 
 def _tested(found: Comparison) -> tuple[str, ...]:
     low, mean, high = (probability(one, 4) for one in found.floor)
-    if found.degrees == 0:
+    if high == "0":
         return (f"TV {probability(found.tv, 4)}. Nothing is left to chance here: there is nothing to test.",)
     beyond = "as good as never shows this" if found.p_value < SURE else f"goes as far {odds(found.p_value)} deals"
     return (
         f"TV {probability(found.tv, 4)}; exact dealing of this size: {mean} on average, {low} to {high} in 99 of 100.",
-        f"Chi-square {significant(found.chi_square)} over {found.cells:,} cells: exact dealing {beyond}.",
+        f"Chi-square {significant(found.chi_square)} over {found.cells:,} cells: exact dealing {beyond}."
+        if found.degrees
+        else f"All but one are too rare for a chi-square; by how often they came, exact dealing {beyond}.",
     )
 
 
