@@ -176,6 +176,20 @@ def test_a_noise_each_agrees_less_even_where_both_want_the_same() -> None:
     assert drawn["a noise each"].y == pytest.approx([0.38] * gumbel.STEPS)
 
 
+@pytest.mark.parametrize(
+    ("family", "pair", "told"),
+    [
+        (gumbel.HEAT, "the same", "best at 1 (1)"),
+        (gumbel.HEAT, "the tight case", "changes nothing"),
+        (gumbel.HEAT, "nothing in common", "never agree"),
+        (gumbel.MIX, "the tight case", "less often than the most there is"),
+        (gumbel.MIX, "two tokens", "as often as anything could"),
+    ],
+)
+def test_the_story_holds_at_the_edges(family: str, pair: str, told: str) -> None:
+    assert told in gumbel.match(family, pair, 0).story
+
+
 def test_the_places_of_the_run_lie_between_the_lines(run: Trace) -> None:
     panel = gumbel.places(run, "recorded")
     points = [t for t in panel.figure.data if t.mode == "markers"]  # type: ignore[union-attr]
@@ -317,6 +331,11 @@ def test_a_rule_that_breaks_its_promise_is_not_praised() -> None:
     broken = grid(cell("gumbel_coupling", "none", 0), cell("gumbel_coupling", "model", 1, OTHER))
     assert "here the text changes" in laid(broken).story
     assert "nearly tie, or there is a fault" in laid(broken).matrices[0].told
+
+
+@pytest.mark.parametrize("some", [grid(), grid(cell("gumbel_coupling", "none", 0))])
+def test_before_anything_was_drafted_no_text_is_said_to_stay_or_to_change(some: Grid) -> None:
+    assert "so far there is no text to compare" in laid(some).story
 
 
 def test_two_texts_side_by_side() -> None:

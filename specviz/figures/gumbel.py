@@ -37,6 +37,8 @@ MOST_TOKENS = 2**20
 """A vocabulary: a file may claim a larger one than memory holds."""
 RACES = 1_000
 """Races behind each simulated point."""
+SEEN = 5e-4
+"""Chances that differ by less look alike in a figure."""
 Z95 = 1.959964
 """Of a normal distribution, 95 in 100 lie within so many standard deviations."""
 
@@ -205,7 +207,9 @@ def with_new_noise(row: Row, texts: Texts, title: str, seed: int) -> Shown:
         f"Noise 1 to {seed:,}: the same winner in {same:,} of {seed:,} races; expected {expected:,.1f}."
         if seed > 1
         else "",
-        "“(others)”: every token that the record does not list, running as one." if lumped else "",
+        "“(others)”: every token that the record does not list, running as one: two of them count as the same."
+        if lumped
+        else "",
     )
     race = Race(row, ("target", "drafter"))
     ours, theirs = race.winner("target"), race.winner("drafter")
@@ -317,6 +321,8 @@ def sums(shown: Shown) -> Sums:
 # --- the chance of agreement ------------------------------------------------------------------------------------------
 
 STEPS = 21
+HEATS = tuple(round(10 ** (i / 14 - 1) if i <= 14 else 3 ** ((i - 14) / 6), 4) for i in range(STEPS))
+"""Temperatures from 0.1 to 3; 1, where the drafter says what it was taught, is one of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,9 +351,8 @@ def family(name: str, chosen: str) -> Family:
         mixed = tuple(Pair(pair.p, tuple((1 - t) * p + t * q)) for t in parts)
         return Family("how far the drafter is from the target", "the drafter moves from p to q", parts, mixed)
     if name == HEAT:
-        heats = tuple(round(0.1 * 30 ** (i / (STEPS - 1)), 4) for i in range(STEPS))
-        tempered = tuple(Pair(pair.p, tuple(warp(log(q), heat))) for heat in heats)
-        return Family("temperature of the drafter alone", "only the drafter’s temperature changes", heats, tempered)
+        tempered = tuple(Pair(pair.p, tuple(warp(log(q), heat))) for heat in HEATS)
+        return Family("temperature of the drafter alone", "only the drafter’s temperature changes", HEATS, tempered)
     if name == TWO:
         two = tuple(Pair((1 - t / 2, t / 2), (t / 2, 1 - t / 2)) for t in parts)
         return Family("shared", "two tokens: agreement reaches 1 − TV, the most there is", parts, two)
@@ -488,16 +493,20 @@ def _told(name: str, found: Sequence[Agreement], along: Family) -> str:
     if name == TIGHT:
         return "Each model has a token that the other never says: agreement falls to the least that is promised."
     lost = max(range(len(found)), key=lambda i: found[i].most - found[i].exact)
-    if found[lost].most - found[lost].exact < 5e-4:
-        return "One noise agrees as often as anything could; with a noise each they would agree far less."
+    if max(one.most for one in found) < SEEN:
+        return "Nothing in common: the two never agree, whatever the noise."
+    if found[lost].most - found[lost].exact < SEEN:
+        return "One noise agrees as often as anything could; with a noise each they would agree less."
     if name == HEAT:
+        if max(one.exact for one in found) - min(one.exact for one in found) < SEEN:
+            return "Here the drafter’s temperature changes nothing: not the agreement, and never the text."
         best = max(range(len(found)), key=lambda i: found[i].exact)
         return (
             f"Only the agreement changes with the drafter’s temperature, never the text; here it is best at "
             f"{along.at[best]:.2g} ({probability(found[best].exact)})."
         )
     return (
-        "One noise agrees nearly as often as anything could. The price of never asking the other model is at most "
+        "One noise agrees less often than the most there is: the price of never asking the other model. It is at most "
         f"{probability(found[lost].most - found[lost].exact)} here."
     )
 

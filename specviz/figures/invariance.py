@@ -150,8 +150,9 @@ def _told(grid: Grid, rule: str, cells: list[Cell]) -> str:
 
 
 def _story(matrices: tuple[Matrix, ...]) -> str:
-    kept = [m.title for m in matrices if all(cell is None or cell.same for _, row in m.rows for cell in row)]
-    changed = [m.title for m in matrices if m.title not in kept]
+    told = [(m.title, [cell.same for _, row in m.rows for cell in row if cell is not None]) for m in matrices]
+    kept = [title for title, same in told if same and all(same)]
+    changed = [title for title, same in told if not all(same)]
     if kept and changed:
         return (
             f"Swap the drafter, change gamma: under {kept[0]} only the number of reads changes and every text stays, "
@@ -159,7 +160,9 @@ def _story(matrices: tuple[Matrix, ...]) -> str:
         )
     if kept:
         return "Swap the drafter, change gamma: only the number of reads changes; every text stays, byte for byte."
-    return "Swap the drafter, change gamma: here the text changes with them."
+    if changed:
+        return "Swap the drafter, change gamma: here the text changes with them."
+    return "Swap the drafter, change gamma: so far there is no text to compare with what the target writes alone."
 
 
 def telling(grid: Grid) -> tuple[Key, Key] | None:
