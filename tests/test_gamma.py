@@ -73,6 +73,15 @@ def test_the_story_names_the_best_gamma(alpha: float, c: float, best: int, speed
         assert "no gamma pays" in told
 
 
+def test_a_best_gamma_beyond_what_is_looked_at_is_not_called_the_best() -> None:
+    assert "40 drafts a round or more should be best: 28.1× with 40" in gamma.story(Scene(0.99, 0.005, 4))
+    assert "40 drafts a round or more" in gamma.best_map(SCENE, Today(0.99, 0.005, "here", "measured")).story
+
+
+def test_where_a_draft_brings_what_it_costs_none_is_said_to_cost_more() -> None:
+    assert "no draft brings more than it costs" in gamma.story(Scene(0.3, 0.3, 4))
+
+
 def test_a_loss_is_told_as_one() -> None:
     assert "0.29×, slower than the target alone; the drafter’s reads eat it" in gamma.story(Scene(0.3, 0.5, 8))
 

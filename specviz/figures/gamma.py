@@ -158,14 +158,23 @@ def curves(scene: Scene) -> Panel:
 def story(scene: Scene) -> str:
     """The best gamma, and what is to be said of the one that is set."""
     at = f"With shared {probability(scene.alpha)} and c {ratio(scene.c)}"
-    best, speed = scene.best, theory.speedup(scene.alpha, scene.best, scene.c)
+    best = scene.best
     if scene.endless:
         first = f"{at} every further draft pays: there is no best gamma."
     elif not best:
-        first = f"{at} no gamma pays: a draft costs more than it brings, and the target alone is fastest."
+        first = f"{at} no gamma pays: no draft brings more than it costs, and nothing beats the target alone."
     else:
-        first = f"{at}, {best} {'draft' if best == 1 else 'drafts'} a round should be best: {times(speed)}."
+        first = f"{at}, {_advice(scene.alpha, scene.c)}."
     return first if best == scene.gamma and not scene.endless else f"{first} {verdict(scene)}"
+
+
+def _advice(alpha: float, c: float) -> str:
+    """The best gamma, from 1, and its speed; of one beyond :data:`MOST` only that it is there."""
+    best = theory.optimal_gamma(alpha, c, MOST + 1)
+    speed = times(theory.speedup(alpha, min(best, MOST), c))
+    if best > MOST:
+        return f"{MOST} drafts a round or more should be best: {speed} with {MOST}"
+    return f"{best} {'draft' if best == 1 else 'drafts'} a round should be best: {speed}"
 
 
 def verdict(scene: Scene) -> str:
@@ -281,12 +290,10 @@ def _cell(alpha: float, c: float) -> str:
 
 
 def _here(today: Today) -> str:
-    best = theory.optimal_gamma(today.alpha, today.c, MOST)
     at = f"Today’s pair, the cross: shared {probability(today.alpha)}, c {ratio(today.c)}"
-    if not best:
+    if not theory.optimal_gamma(today.alpha, today.c, MOST):
         return f"{at}. No draft should pay there."
-    speed = theory.speedup(today.alpha, best, today.c)
-    return f"{at}. There {best} {'draft' if best == 1 else 'drafts'} a round should be best, {times(speed)}."
+    return f"{at}. There {_advice(today.alpha, today.c)}."
 
 
 # --- in an engine -----------------------------------------------------------------------------------------------------

@@ -134,7 +134,7 @@ def expected(sweep: Sweep, gamma: int) -> Expected | None:
     if shared is None or c is None or draft_s is None:
         return None
     timed = None
-    if gamma + 1 in reads:
+    if {1, gamma + 1} <= reads.keys():
         brings = theory.expected_tokens(shared, gamma)
         timed = theory.measured_speedup(brings, gamma, reads[1], reads[gamma + 1], draft_s)
     return Expected(theory.speedup(shared, gamma, c), timed)

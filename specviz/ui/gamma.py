@@ -46,9 +46,9 @@ def today() -> Today | None:
     """Alpha and c of today: of a sweep measured or opened here, else of the run on Decode and the profile."""
     sweep, origin = record()
     if sweep is not None and origin != RECORDED:
-        shared, c = sweeps.alpha(sweep), sweep.c()
+        shared, c = sweeps.alpha(sweep), sweeps.ratio(sweep)
         if shared is not None and c is not None:
-            return Today(min(max(shared, 0.0), 1.0), c, words.GAMMA["of_sweep"], words.SWEEP[origin])
+            return Today(shared, c, words.GAMMA["of_sweep"], words.SWEEP[origin])
     profile, _ = profiler.current()
     shared, c = roofline.todays_alpha(), profiles.measured_c(profile) if profile is not None else None
     if shared is None or c is None:
