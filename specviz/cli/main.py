@@ -1,4 +1,4 @@
-"""``python -m specviz decode|rows|bench|profile|fetch|pairs|train``.
+"""``python -m specviz decode|rows|fetch|pairs|train|bench|profile|sweep|grid``.
 
 Standard output holds the result only; progress and errors go to standard error. Bad input exits 2 with one line.
 """
