@@ -28,14 +28,6 @@ Temperature = Annotated[float, Within(0.0, 1e9, "a temperature, 0 or more")]
 Seed = Annotated[int, Within(-(2**63), 2**63 - 1, "a whole number of 64 bits")]
 Drafter = Literal["model", "target", "ngram", "none"]
 
-WORKLOADS = {
-    "chat": "Tell me a story about a dragon who was afraid of fire.",
-    "code": "Write a Python function that checks whether a number is prime.",
-    "list": "List ten animals that live in the sea.",
-    "repetition": "Repeat this sentence five times: The quick brown fox jumps over the lazy dog.",
-    "translation": "Translate into French: The weather is beautiful today and we are going to the beach.",
-}
-"""A user's message of each kind."""
 LONGEST_DRAFT = 12
 GRID_RULES = ("gumbel_coupling", "speculative_sampling")
 GRID_GAMMAS = tuple(range(1, 9))

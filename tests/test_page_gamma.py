@@ -12,11 +12,12 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from specviz import experiments
-from specviz.experiments import WORKLOADS, Policy, Sweep
+from specviz.experiments import Policy, Sweep
 from specviz.ui import loader as loader_module
 from specviz.ui import words
 from specviz.ui.experiment import Running
 from specviz.ui.gamma import RANGES
+from specviz.workloads import WORKLOADS
 from tests import sweeps
 
 ROOT = Path(__file__).parent.parent

@@ -16,11 +16,12 @@ from specviz import experiments, trace
 from specviz.cli.main import main
 from specviz.decoding.decoder import Decoder
 from specviz.decoding.experiments import Gridder, Sweeper, drafters_of, settings
-from specviz.experiments import WORKLOADS, Grid, Policy, Sweep
+from specviz.experiments import Grid, Policy, Sweep
 from specviz.models.catalogue import local_pair
 from specviz.models.loading import load_pair
 from specviz.ui import experiment, recordings, words
 from specviz.ui.loader import Status
+from specviz.workloads import WORKLOADS
 from tests import tiny_models
 from tests.sweeps import run, sweep
 from tests.table_models import TablePair, random_table

@@ -10,10 +10,11 @@ from specviz.cli import files, options, tables
 from specviz.cli.progress import carry_out, tell
 from specviz.decoding.experiments import Gridder
 from specviz.decoding.settings import Settings
-from specviz.experiments import GRID_RULES, WORKLOADS, Grid
+from specviz.experiments import GRID_RULES, Grid
 from specviz.figures.table import Table
 from specviz.models import catalogue, loading
 from specviz.rules import RULES
+from specviz.workloads import WORKLOADS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

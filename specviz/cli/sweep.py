@@ -11,11 +11,12 @@ from specviz.cli import files, options, tables
 from specviz.cli.progress import carry_out, tell
 from specviz.decoding.experiments import Sweeper
 from specviz.decoding.settings import Settings
-from specviz.experiments import WORKLOADS, Policy, Sweep
+from specviz.experiments import Policy, Sweep
 from specviz.figures import sweep as figures
 from specviz.figures.table import Table
 from specviz.models import catalogue, loading
 from specviz.rules import RULES
+from specviz.workloads import WORKLOADS
 
 OWN = "own"
 """What prompts of the command line are filed under."""

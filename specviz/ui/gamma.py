@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from specviz import experiments
-from specviz.experiments import WORKLOADS, Policy, Sweep
+from specviz.experiments import Policy, Sweep
 from specviz.figures import gamma as figures
 from specviz.figures import sweep as sweeps
 from specviz.figures.charts import Panel
@@ -17,6 +17,7 @@ from specviz.hardware import measured as profiles
 from specviz.ui import controls, experiment, frame, panels, profiler, roofline, sharing, words
 from specviz.ui.controls import BOUND, Refused
 from specviz.ui.experiment import HERE, RECORDED, SWEEP
+from specviz.workloads import WORKLOADS
 
 RANGES: dict[str, tuple[Any, Any]] = {
     "theory_alpha": (0.0, 1.0),

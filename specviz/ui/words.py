@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from specviz.experiments import WORKLOADS
+from specviz.workloads import WORKLOADS
 
 PAGES = {
     "Decode": "app.py",
