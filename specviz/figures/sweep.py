@@ -634,44 +634,10 @@ def waterfall(sweep: Sweep, policy: Policy | None, badge: str) -> Panel:
             badge=badge,
         )
     factors = [1.0] + [after / before for before, after in pairwise(lost)]
-    labels = ["ideal", "drafts<br>that died", "drafter’s<br>reads", "wider<br>read", "outside<br>the reads", "real"]
-    spans = [(1.0, lost.ideal), *pairwise(lost), (1.0, lost.real)]
-    inks = ("muted", "rejected", "drafter", "target", "muted", "ink")
-    low, high = min(*lost, 1) / 1.5, max(*lost, 1) * 1.5
-    told = [times(lost.ideal), *map(_by, factors[1:]), times(lost.real)]
-    drawn = figure(
-        x={"tickvals": list(range(6)), "ticktext": labels, "range": [-0.6, 5.6]},
-        y={
-            "title": "times the target alone",
-            "type": "log",
-            "tickvals": FACTORS,
-            "ticktext": [f"{factor:g}×" for factor in FACTORS],
-            "range": [math.log10(low), math.log10(high)],
-        },
-        showlegend=False,
-        bargap=0.3,
-        annotations=[
-            {"x": at, "y": math.log10(max(span)), "text": text, "showarrow": False, "yshift": 11}
-            | {"bgcolor": colour("paper")}
-            for at, (text, span) in enumerate(zip(told, spans, strict=True))
-        ],
-    )
-    # Steps are factors, so the axis is by factors too; ideal and real stand on the target alone, 1×.
-    drawn.add_bar(
-        x=list(range(6)),
-        y=[max(span) - min(span) for span in spans],
-        base=[min(span) for span in spans],
-        marker={
-            "color": [colour(ink) if at == 5 else CLEAR for at, ink in enumerate(inks)],
-            "line": {"color": [colour(ink) for ink in inks], "width": 2.5},
-        },
-        customdata=[times(end) for _, end in spans],
-        hovertemplate="%{customdata}<extra></extra>",
-    )
-    drawn.add_hline(y=1, line={"color": colour("ink"), "width": 1})
     biggest = min(range(1, 5), key=lambda at: factors[at])
     ideal = times(lost.ideal)
-    why = "it stops early" if policy.adaptive else "a text’s last rounds are short"
+    why = "some rounds find nothing to copy" if policy.drafter == "ngram" else "a text’s last rounds are short"
+    why = "it stops early" if policy.adaptive else why
     short = f" ({why})" if lost.ideal - 1 < policy.gamma - 0.005 else ""
     story = (
         f"{_opened(policy)} could be {ideal} and is {times(lost.real)}, {_beside(lost.real)}. Most went with "
@@ -705,10 +671,48 @@ def waterfall(sweep: Sweep, policy: Policy | None, badge: str) -> Panel:
                 for at, ((_, label), factor, speed) in enumerate(zip(STEPS, factors, lost, strict=True))
             ),
         ),
-        drawn,
+        _falls(lost, factors),
         f"Waterfall from {ideal} to {times(lost.real)}. {story}",
         badge=badge,
     )
+
+
+def _falls(lost: theory.Losses, factors: Sequence[float]) -> Any:
+    """The steps as bars. They are factors, so the axis is by factors too; ideal and real stand on the target alone."""
+    labels = ["ideal", "drafts<br>that died", "drafter’s<br>reads", "wider<br>read", "outside<br>the reads", "real"]
+    spans = [(1.0, lost.ideal), *pairwise(lost), (1.0, lost.real)]
+    inks = ("muted", "rejected", "drafter", "target", "muted", "ink")
+    low, high = min(*lost, 1) / 1.5, max(*lost, 1) * 1.5
+    told = [times(lost.ideal), *map(_by, factors[1:]), times(lost.real)]
+    drawn = figure(
+        x={"tickvals": list(range(6)), "ticktext": labels, "range": [-0.6, 5.6]},
+        y={
+            "title": "times the target alone",
+            "type": "log",
+            "tickvals": FACTORS,
+            "ticktext": [f"{factor:g}×" for factor in FACTORS],
+            "range": [math.log10(low), math.log10(high)],
+        },
+        showlegend=False,
+        bargap=0.3,
+        annotations=[
+            {"x": at, "y": math.log10(max(span)), "text": text, "showarrow": False, "yshift": 11}
+            | {"bgcolor": colour("paper")}
+            for at, (text, span) in enumerate(zip(told, spans, strict=True))
+        ],
+    )
+    drawn.add_bar(
+        x=list(range(6)),
+        y=[max(span) - min(span) for span in spans],
+        base=[min(span) for span in spans],
+        marker={
+            "color": [colour(ink) if at == 5 else CLEAR for at, ink in enumerate(inks)],
+            "line": {"color": [colour(ink) for ink in inks], "width": 2.5},
+        },
+        customdata=[times(end) for _, end in spans],
+        hovertemplate="%{customdata}<extra></extra>",
+    )
+    return drawn.add_hline(y=1, line={"color": colour("ink"), "width": 1})
 
 
 # --- as a file --------------------------------------------------------------------------------------------------------
