@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from specviz.figures import overlap as figures
-from specviz.ui import overlap, words
+from specviz.ui import overlap, positions, words
 from tests.decode_page import ROOT
 
 pytestmark = pytest.mark.usefixtures("recorded")
@@ -72,6 +73,37 @@ def test_it_opens_with_a_place_of_the_recorded_run() -> None:
     assert place["others"]["label"].endswith("others")
     assert len(page.test.button_group(key="quick_place").options) == 6
     assert not page.warnings
+
+
+def _with_laws(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
+    take = positions.take
+
+    def changed(run: Any, position: int) -> Any:
+        laws = take(run, position)
+        assert not isinstance(laws, str)
+        settings = {**laws.settings, "drafter": changes.get("drafter", "model")}
+        return replace(laws, settings=settings, drafter_logits=changes.get("drafter_logits", laws.drafter_logits))
+
+    monkeypatch.setattr(positions, "take", changed)
+
+
+@pytest.mark.parametrize(
+    ("drafter", "said"), [("model", None), ("ngram", "copied its drafts"), ("none", "drafted nothing")]
+)
+def test_it_says_whose_q_it_is_where_the_run_drafted_otherwise(
+    drafter: str, said: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _with_laws(monkeypatch, drafter=drafter)
+    note = "".join(text for text, _ in Overlap().shown("place")["note"])
+    assert said is None or said in note
+    assert ("the pair’s own drafter’s" in note) == (said is not None)
+
+
+def test_a_drafter_that_cannot_read_so_far_is_not_called_identical(monkeypatch: pytest.MonkeyPatch) -> None:
+    _with_laws(monkeypatch, drafter_logits=None)
+    page = Overlap()
+    assert any("context ends before this place" in said for said in page.warnings)
+    assert page.law("p") != page.law("q")
 
 
 def test_the_page_needs_no_torch() -> None:

@@ -168,6 +168,14 @@ def test_shipped_rows_are_there_at_once_without_any_model(recorded: Run) -> None
         assert laws.texts(10**6) == "#1000000"
 
 
+def test_where_the_target_drafts_for_itself_both_rows_are_its_own(recorded: Run) -> None:
+    rounds = tuple(replace(one, settings={**one.said, "drafter": "target"}) for one in recorded.trace.rounds)
+    laws = Visitor(replace(recorded, trace=replace(recorded.trace, rounds=rounds))).take(SHIPPED[0])
+    assert isinstance(laws, Laws)
+    assert laws.badge == "recorded"
+    assert laws.drafter_logits is laws.target_logits
+
+
 def test_no_page_needs_torch_for_them() -> None:
     script = """
 import sys

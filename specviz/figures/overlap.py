@@ -41,9 +41,9 @@ PRESETS: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
 """Pairs of p and q by name."""
 
 FACTS = {
-    "story": "A draft drawn here stays [{times}]: that is what the two share. All other times it goes, and the target "
-    "fills the gap.",
-    "equal": "[Identical:] whatever is drafted here stays, and no gap is left to refill.",
+    "story": "A coin keeps a draft here [{times}]: that is what the two share. All other times the draft goes, and the "
+    "target fills the gap.",
+    "equal": "[Identical:] a coin keeps whatever is drafted here, and no gap is left to refill.",
     "disjoint": "[Nothing in common:] every draft dies here, and the target writes its own.",
     "shared": "{alpha} shared (alpha): stays under a coin",
     "tv": "{tv} apart (TV): goes, and as much fills the gaps",
@@ -71,7 +71,7 @@ UNDER = {
 }
 UNDER_FORMULA = (
     "speculative sampling: min(p, q) + (1 − α)·residual = p\n"
-    "Gumbel: the winner of argmax(log p + g) = p\n"
+    "Gumbel: P(argmax(log p + g) = x) = p(x)\n"
     "token match: p·q + p·(1 − q) = p\n"
     "dealt from p instead: min(p, q) + (1 − α)·p ≠ p\n"
     "distance: TV between what comes out and p"

@@ -331,6 +331,33 @@ def _bent() -> None:
 def _of_places(run: Run) -> Frozen | None:
     """Draw the places of the run; the one that is taken, None where none can be."""
     choices = {choice.position: choice for choice in _choices()}
+    chosen = _chosen(run, choices)
+    shown = chosen
+    if not choices[chosen].instant and st.session_state.get("overlap_asked") != (run.trace.header, chosen):
+        _offer(run, choices[chosen])
+        shown = st.session_state.get("overlap_shown", next((at for at in choices if choices[at].instant), None))
+        if shown not in choices:
+            return None
+    laws = positions.take(run, shown)
+    if isinstance(laws, str) or laws.drafter_logits is None:
+        st.warning(words.literal(laws if isinstance(laws, str) else words.OVERLAP["unread"]))
+        return None
+    st.session_state.overlap_shown = shown
+    if st.session_state.pop("overlap_own", False):
+        st.session_state.update(_of_run(laws))
+    return Frozen(
+        (np.asarray(laws.target_logits), np.asarray(laws.drafter_logits)),
+        laws.texts,
+        laws.badge if _warp() == _of_run(laws) else words.OVERLAP["modelled"],
+        f"run {run.trace.header.created} {shown}",
+        choices[shown].label,
+        choices[shown].told,
+        laws,
+    )
+
+
+def _chosen(run: Run, choices: dict[int, Choice]) -> int:
+    """Draw the lists of places; the position of the one that is wanted."""
     quick = [position for position, choice in choices.items() if choice.instant]
     usual = _usual(choices)
     chosen = st.session_state.get("overlap_place", usual)
@@ -367,41 +394,21 @@ def _of_places(run: Run) -> Frozen | None:
         if focus in choices and focus != chosen:
             label = words.OVERLAP["focus"].format(number=_number(choices[focus]))
             st.button(label, key="focus", on_click=_take, args=(focus,))
-    shown = chosen
-    if not choices[chosen].instant and st.session_state.get("overlap_asked") != (run.trace.header, chosen):
-        shown = st.session_state.get("overlap_shown", quick[0] if quick else None)
-        reason = positions.unavailable(run)
-        asking = words.OVERLAP["ask"].format(position=_number(choices[chosen]))
-        st.button(
-            asking,
-            key="ask",
-            disabled=bool(reason),
-            help=words.OVERLAP["ask.help"],
-            on_click=_ask,
-            args=(run.trace.header, chosen),
-        )
-        st.text(reason or words.OVERLAP["unasked"])
-        if shown not in choices:
-            return None
-    laws = positions.take(run, shown)
-    if isinstance(laws, str):
-        st.warning(words.literal(laws))
-        return None
-    st.session_state.overlap_shown = shown
-    if st.session_state.pop("overlap_own", False):
-        st.session_state.update(_of_run(laws))
-    target, drafter = laws.target_logits, laws.drafter_logits
-    badge = laws.badge if _warp() == _of_run(laws) else words.OVERLAP["modelled"]
-    logits = np.asarray(target), np.asarray(target if drafter is None else drafter)
-    return Frozen(
-        logits,
-        laws.texts,
-        badge,
-        f"run {run.trace.header.created} {shown}",
-        choices[shown].label,
-        choices[shown].told,
-        laws,
+    return chosen
+
+
+def _offer(run: Run, choice: Choice) -> None:
+    """The button that asks the models for a place, and why it cannot or what is shown until then."""
+    reason = positions.unavailable(run)
+    st.button(
+        words.OVERLAP["ask"].format(position=_number(choice)),
+        key="ask",
+        disabled=bool(reason),
+        help=words.OVERLAP["ask.help"],
+        on_click=_ask,
+        args=(run.trace.header, choice.position),
     )
+    st.text(reason or words.OVERLAP["unasked"])
 
 
 def _usual(choices: dict[int, Choice]) -> int:
@@ -502,6 +509,7 @@ def _picture(place: Frozen, p: Array, q: Array, ids: tuple[int, ...], said: dict
     if place.laws is not None:
         title = words.OVERLAP["title.run"].format(label=place.label)
         note: Spans = ((f"{place.told} ", ""), *fill(words.OVERLAP["note.run"], count=f"{len(p):,}"))
+        note += fill(words.OVERLAP.get(f"note.{place.laws.settings['drafter']}", ""))
         story = detail == words.DETAILS[0]
         components.place(figures.picture(p, q, ids, place.called, title=title, note=note, story=story), detail=detail)
         return

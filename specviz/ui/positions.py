@@ -51,7 +51,8 @@ class Laws:
     """Both models' rows at one place, before any temperature.
 
     ``target_logits`` and ``drafter_logits`` are (vocab,) float32, the latter minus infinity at ids that the drafter
-    cannot say and ``None`` where the pair has no drafter's model. ``texts`` names any id ("#id" where nobody here
+    cannot say and ``None`` where its own positions end before. Where the run drafted by look-up or not at all it is the
+    pair's own drafter's. ``texts`` names any id ("#id" where nobody here
     knows it). ``settings`` are those of the place's round, ``seed`` is theirs; ``badge`` says recorded or measured.
     """
 
@@ -123,8 +124,9 @@ def take(run: Run, position: int) -> Laws | str:
     settings, shipped = _settings(here), _shipped()
     if shipped is not None and shipped.fits(run.trace.header.pair, ids, position):
         texts = _texts(run, shipped.names)
-        logits = shipped.target[position], shipped.drafter[position]
-        return Laws(position, *logits, texts, settings, settings["seed"], words.POSITIONS["recorded"])
+        target = shipped.target[position]
+        drafter = target if settings["drafter"] == "target" else shipped.drafter[position]
+        return Laws(position, target, drafter, texts, settings, settings["seed"], words.POSITIONS["recorded"])
     if reason := unavailable(run):
         return reason
     key = run.pair_id, ids[:position], settings["drafter"]

@@ -258,7 +258,7 @@ GRID: dict[str, Any] = RUNNING | {
 ROUNDS = {"title": "Every round in words", "table": "as a table"}
 
 OVERLAP: dict[str, Any] = {
-    "lead": "What two models share at a place is how often a draft stays there. Bend both, and try every rule.",
+    "lead": "What two models share at a place is how often a coin keeps a draft there. Bend both, and try every rule.",
     "modelled": "modelled",
     "by_hand": "by hand",
     "source": "Where the chances are from",
@@ -276,6 +276,9 @@ OVERLAP: dict[str, Any] = {
     "note.hand": "Drag the triangles or type: the other tokens share what is left.",
     "note.warped": "The triangles stay as bent; the bars are what temperature, top-k and top-p make of that.",
     "note.run": "The whole vocabulary is behind it: {count} tokens.",
+    "note.ngram": " This run copied its drafts from the text; q here is the pair’s own drafter’s.",
+    "note.none": " This run drafted nothing; q here is the pair’s own drafter’s.",
+    "unread": "The drafter’s context ends before this place, so it has no chances here. Take an earlier one.",
     "lists": "Type or paste both",
     "p": "p, the target’s",
     "q": "q, the drafter’s",
