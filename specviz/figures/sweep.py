@@ -252,9 +252,16 @@ def difference(sweep: Sweep, policy: Policy | None) -> tuple[str, ...]:
         f"{_by(parts.width)}  A read of {rows(width)} took {times(reads[width] / reads[1])} the time of a read of 1 "
         "row: verification is not free.",
         f"{_by(parts.tokens)}  A read brought {brought} tokens; equal chances at every place would bring "
-        f"{promised:.2f}: shared is not the same everywhere.",
+        f"{promised:.2f}: {_uneven(sweep.rule)}.",
         f"{_by(parts.rest)}  The rest: time outside the reads, and their ups and downs.",
     )
+
+
+def _uneven(rule: str) -> str:
+    """Why a read does not bring what equal chances would."""
+    if rule in ("speculative_sampling", "greedy"):
+        return "shared is not the same everywhere, and some of it is luck"
+    return "under this rule a draft’s chance is not what is shared, nor the same everywhere"
 
 
 @dataclass(frozen=True, slots=True)
