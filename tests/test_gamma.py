@@ -188,7 +188,7 @@ def test_the_reasons_multiply_to_the_whole_difference(drafts: int) -> None:
 def test_no_gamma_that_pays_is_told_as_such() -> None:
     slow = [sweeps.run(policy, rounds=64, overhead_s=0.05 * bool(policy.gamma)) for policy in sweeps.FIXED]
     panel = sweep.speeds(sweeps.sweep(slow), None, "recorded")
-    assert panel.story.startswith("Here no gamma pays")
+    assert panel.story.startswith("Here no fixed gamma pays")
 
 
 def test_tokens_a_read_are_counted_and_not_guessed() -> None:

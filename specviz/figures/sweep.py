@@ -173,7 +173,7 @@ def speeds(sweep: Sweep, chosen: Policy | None, badge: str) -> Panel:
     return Panel(
         "Tokens a second",
         _speed_story(sweep, policies),
-        (*difference(sweep, chosen), f"{machine(sweep)}; {_counted(sweep)}."),
+        (*difference(sweep, chosen), f"{machine(sweep)}; {_counted(sweep)}. The prompt’s own read is left out."),
         "theory, reads free: tokens/s alone × E ÷ (1 + γ c)\n"
         "theory, reads timed: tokens/s alone × E t(1) ÷ (t(γ+1) + γ d)\n"
         f"E = 1 + α + … + α^γ, α = {_number(alpha(sweep), 4)}\n"
@@ -219,7 +219,7 @@ def _speed_story(sweep: Sweep, policies: Sequence[Policy]) -> str:
         return f"{_opened(best)} is the fastest so far. The target alone was not measured, so no speed over it is told."
     slowest = "" if worst == best else f"; {name(worst)} is {times(slow)}"
     if quickest < 1 + NEAR:
-        pays = "no gamma pays" if quickest < 1 - NEAR else "no gamma gains anything to speak of"
+        pays = "no fixed gamma pays" if quickest < 1 - NEAR else "no fixed gamma gains anything to speak of"
         return f"Here {pays}: the best, {name(best)}, is {times(quickest)}, {_beside(quickest)}{slowest}."
     end = f", {_beside(slow)}" if slowest and slow < 1 - NEAR else ""
     return f"{_opened(best)} was the fastest: {times(quickest)} the target alone{slowest}{end}."
@@ -314,7 +314,7 @@ def yields(sweep: Sweep, badge: str) -> Panel:
     story = (
         "Nothing was drafted so far: a read brings one token."
         if last is None or told is None or shared is None
-        else f"More drafts bring more tokens a read, but less and less: gamma {last.gamma} brings {told:.2f}; "
+        else f"Each further draft adds less: gamma {last.gamma} brings {told:.2f} tokens a read; "
         f"no gamma brings more than {_limit(shared)} if every draft stays with chance {probability(shared)}."
     )
     return Panel(
