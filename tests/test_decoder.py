@@ -198,6 +198,13 @@ def test_another_setting_keeps_the_rounds_at_the_cursor(changes: dict[str, Any])
     assert list(map(without_reads, went_on.rounds)) == list(map(without_reads, fresh.rounds))
 
 
+@pytest.mark.parametrize("stop", [{"stop_below": 1.0}, {"stop_above": 0.0}])
+def test_a_drafter_that_is_certain_is_sure_enough_for_every_limit(stop: dict[str, float]) -> None:
+    pair, greedy = tables(), {"rule": "greedy", "gamma": 4}
+    limited, free = (decode(pair, 20, **greedy, **limit) for limit in (stop, {}))
+    assert [len(round_.drafts) for round_ in limited.rounds] == [len(round_.drafts) for round_ in free.rounds]
+
+
 @pytest.mark.parametrize(
     ("stop", "says"),
     [
