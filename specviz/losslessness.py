@@ -17,7 +17,7 @@ import numpy as np
 from array_api_compat import array_namespace, device
 
 from specviz.noise import RoundNoise
-from specviz.probability import Array, one_hot, total_variation, warp
+from specviz.probability import Array, one_hot, overlap, total_variation, warp
 from specviz.rules import RULES, WRONG_DRAFTS, WRONG_RULES, Rule
 
 _TOGETHER, _CELLS = 2**17, 2**18
@@ -88,6 +88,11 @@ class Entrant:
         """Chance that a draft is kept, before it is drawn; None where one place alone does not decide it."""
         kept = self.rule.keep_probability(self.p, self.q, self.drawn)
         return None if kept is None else float(kept)
+
+    @property
+    def alone(self) -> float:
+        """Chance that a draft is kept where no other is judged with it: a block of one is judged as under sampling."""
+        return float(overlap(self.p, self.q)) if self.kept is None else self.kept
 
     @cached_property
     def law(self) -> Array:

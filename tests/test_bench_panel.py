@@ -169,11 +169,16 @@ def test_every_rule_that_was_dealt_has_a_row_with_its_distance_and_its_noise() -
     rows = [(name, dealt(every[name], 20_000)) for name in ("speculative_sampling", "greedy", "resample_from_p")]
     panel = figures.far(rows, letter, story=False)
     assert [row[-1][0] for row in panel.table.rows] == ["✓", "✓", "✗"]
-    assert "2 of 3 pass" in panel.story
+    assert "2 of the 3 that were dealt pass" in panel.story
+    assert "pass" not in figures.far(rows[:1], letter, story=False).story
     assert panel.figure is not None
     marks = [x for trace in panel.figure.data if trace.mode == "markers" for x in trace.x]
     assert len(marks) == 3
-    assert min(marks) > 0  # nothing is lost on an axis by powers of ten, not even a distance of 0
+    # Nothing is lost on an axis by powers of ten: a distance of 0 has a place of its own, and no bar.
+    axis, bar = panel.figure.layout.xaxis, panel.figure.data[0]
+    assert dict(zip(axis.tickvals, axis.ticktext, strict=True))[min(marks)] == "0"
+    assert min(marks) < min(x for x in bar.x if x)
+    assert [x for x, row in zip(bar.x, bar.y, strict=True) if row == 1] == [None, None]
 
 
 def test_nothing_left_to_chance_is_said_instead_of_tested() -> None:
@@ -213,10 +218,44 @@ def test_pairs_have_the_targets_chances_under_right_rules_alone(name: str, gamma
 def test_rows_are_the_first_token_and_columns_the_second() -> None:
     wanted = np.array([[0.1, 0.9], [0.0, 0.0]])
     panel = figures.pair_chances(wanted, wanted, "ab", coarse=False)
-    assert panel.table.rows[1][:4] == ("a", "b", "0.90", "0.90")
+    assert panel.table.rows[1][:4] == ("a", "b", "0.900", "0.900")
     heat = panel.figure.data[0]  # type: ignore[union-attr]
     assert heat.z[0][1] == 0.9
     assert panel.figure.layout.xaxis.title.text == "second token"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("name", ["speculative_sampling", "resample_from_p"])
+def test_pairs_are_written_alike_in_chart_and_table_and_tell_what_differs(name: str) -> None:
+    found, law = pairs(trials()[name], 1)
+    for panel in (
+        figures.pair_chances(law, found.wanted, "abcd", coarse=False),
+        figures.pair_dealt(found, law, "abcd", exact=name in RIGHT),
+    ):
+        written = [row[3] for row in panel.table.rows]
+        drawn = [text.split()[-1] for line in panel.figure.data[0].text for text in line]  # type: ignore[union-attr]
+        assert written == drawn
+        assert max(map(len, written)) <= len("0.1234")
+    by_chance = figures.pair_chances(law, found.wanted, "abcd", coarse=False).table.rows
+    assert all((row[2] != row[3]) == (row[4] == "off") for row in by_chance)
+
+
+def test_what_is_off_is_written_at_its_own_bar() -> None:
+    p = np.array([0.5, 0.3, 0.2])
+    lie = Entrant("lie", RULES["speculative_sampling"], p, np.array([0.0, 0.0, 1.0]), np.array([0.0, 0.0, 1.0]))
+    counts = losslessness.Outcome(*(np.array([10, 30, 60]), np.array([10, 30, 60]), np.array([0, 0, 0])))
+    labels = next(
+        one for one in out(lie, Draws(lie, counts, 1)).figure.data if one.type == "scatter" and one.mode == "text"
+    )  # type: ignore[union-attr]
+    assert dict(zip(labels.y, labels.x, strict=True))[0] == pytest.approx(0.1)
+
+
+def test_a_block_of_one_is_kept_as_under_sampling() -> None:
+    every = trials()
+    block, sampling = every["block_verification"], every["speculative_sampling"]
+    assert block.alone == pytest.approx(sampling.alone)
+    draws = dealt(block)
+    assert draws.outcome.kept.sum() / draws.count == pytest.approx(block.alone, abs=0.005)
+    assert "kept 0.9000, alone as under Sampling" in out(block).numbers[0]
 
 
 def test_a_large_vocabulary_becomes_a_small_place_of_its_own() -> None:
@@ -294,13 +333,32 @@ pytestmark = pytest.mark.usefixtures("no_weights")
 
 def test_a_press_deals_and_another_deals_with_another_seed() -> None:
     page = Page()
-    assert figures.FAR_TITLE not in page.titles()
+    before = page.titles()
     page.press("bench_deal")
+    assert page.titles() == before  # nothing moves
     assert "✓ Sampling: exact, as far as 100,000 draws can tell." in page.texts
     assert "seed 1" in page.texts
     page.press("bench_deal")
     assert "seed 2" in page.texts
-    assert figures.FAR_TITLE in page.titles()
+    assert page.test.query_params["bench_seed"] == "2"
+
+
+def test_two_who_open_a_link_with_a_seed_see_the_same_verdict() -> None:
+    first, second = (Page(bench_seed="41").press("bench_deal") for _ in range(2))
+    assert "seed 41" in first.texts
+    counts = [one.test.session_state.bench.draws["speculative_sampling"].outcome.emitted for one in (first, second)]
+    assert (counts[0] == counts[1]).all()
+
+
+def test_what_was_dealt_is_counted_and_shown_whatever_the_detail() -> None:
+    page = Page().press("bench_all")
+    whole = len(page.test.session_state.bench.draws)
+    page.test.segmented_control(key="detail").set_value("Story")
+    page.run()
+    assert f"of the {whole} that were dealt pass" in page.texts
+    table = next(one.value for one in page.test.markdown if "| rule" in one.value)
+    assert len(table.splitlines()) == whole + 2
+    assert words.ENTRANTS["block_verification"] in table
 
 
 def test_all_rules_at_once_have_a_verdict_each() -> None:

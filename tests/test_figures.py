@@ -55,7 +55,7 @@ def test_odds_are_told_apart_from_the_coin_beside_them() -> None:
     assert numbers.odds(0.24) == "24 in 100"
     assert numbers.times(0.24) == "24 times in 100"
     assert numbers.times(0.01) == "once in 100"
-    assert numbers.odds(0.2385, beside=0.2402) == "238 in 1,000"
+    assert numbers.odds(0.2385, beside=0.2402) == "239 in 1,000"
 
 
 # --- text -------------------------------------------------------------------------------------------------------------

@@ -115,6 +115,35 @@ def test_a_lie_that_happens_to_be_true_is_no_right_rule() -> None:
     assert frame.wrong
     assert not frame.right
     assert "luck" in frame.caption
+    assert "set the drafter’s temperature off 1" in frame.caption
+
+
+@pytest.mark.parametrize("name", overlap.PRESETS)
+@pytest.mark.parametrize("temperature", [0.0, 0.7, 1.0])
+def test_what_is_wrong_by_luck_only_in_sight_says_what_to_change(name: str, temperature: float) -> None:
+    layout = under(*overlap.PRESETS[name], temperature=temperature)
+    for frame, cells in zip(layout.frames, layout.table.rows, strict=True):
+        lucky = frame.wrong and cells[-1] == "0"
+        assert any(f"{change} to see it" in frame.caption for change in overlap.CHANGES.values()) == lucky, frame.title
+
+
+@pytest.mark.parametrize("shared", [0.825, 0.705, 0.295, 0.5, 1 / 3, 1e-6])
+def test_one_number_is_rounded_one_way(shared: float) -> None:
+    p, q = np.array([shared, 1 - shared, 0.0]), np.array([shared, 0.0, 1 - shared])
+    alpha, tv = (line.split()[0] for line in overlap.facts(p, q).numbers[:2])
+    place = overlap.picture(p, q, range(3), str, title="")
+    layout = under(tuple(p), tuple(q))
+    assert place.together is not None
+    assert (
+        alpha
+        == place.shared
+        == row(layout, "speculative_sampling")["kept"]
+        == row(layout, "block_verification")["kept"]
+    )
+    assert place.together.written == (tv, tv)
+    if shared > 0.01:
+        assert float(alpha) + float(tv) == pytest.approx(1)
+        assert f"{round(100 * float(alpha))} times in 100" in "".join(text for text, _ in overlap.facts(p, q).story)
 
 
 def test_only_what_wants_something_else_has_a_scale_of_its_own() -> None:

@@ -13,7 +13,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from specviz.figures import overlap as figures
-from specviz.ui import overlap, positions, words
+from specviz.ui import overlap, positions, recordings, session, words
 from tests.decode_page import ROOT
 
 pytestmark = pytest.mark.usefixtures("recorded")
@@ -69,6 +69,7 @@ def test_it_opens_with_a_place_of_the_recorded_run() -> None:
     assert [title.value for title in page.test.title] == ["Overlap"]
     assert page.shown("badges")["badges"] == ["recorded", "modelled"]
     place = page.shown("place")
+    assert (place["badge"], page.shown("exact")["badge"]) == ("recorded", "modelled")
     assert "49,152" in "".join(text for text, _ in place["note"])
     assert place["others"]["label"].endswith("others")
     assert len(page.test.button_group(key="quick_place").options) == 6
@@ -151,6 +152,54 @@ def test_a_place_without_rows_says_what_it_needs_and_the_picture_stays() -> None
     assert page.test.button(key="ask").disabled
     assert any("not on this machine" in text.value for text in page.test.text)
     assert page.shown("place")["title"] == before["title"]
+
+
+def test_until_the_models_are_asked_both_places_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(positions, "unavailable", lambda _: "")
+    page = Overlap()
+    unshipped = next(one for one in page.test.session_state.overlap_choices[1] if not one.instant)
+    page.set("selectbox", "any_place", unshipped.position)
+    (said,) = (text.value for text in page.test.text if "stays on screen" in text.value)
+    shown = page.shown("place")["title"].split(": ")[1].split(" · ")[0]
+    assert f"Place {shown} stays" in said
+    assert said.endswith(f"for place {unshipped.label.split(' · ')[0]}.")
+
+
+def test_back_shows_what_the_address_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = Overlap(**HAND).set("button_group", "overlap_preset", "classic").set("slider", "p_temperature", 0.5)
+    said = {**page.test.query_params, "p_temperature": "0.5"}  # AppTest knows no bound parameters
+    page.set("button_group", "overlap_preset", "disjoint")
+    monkeypatch.setattr("specviz.ui.frame.went_back", lambda: True)
+    page.test.query_params.clear()
+    for key, value in said.items():
+        page.test.query_params[key] = value
+    page.run()
+    assert [page.law(model) for model in "pq"] == [pytest.approx(law) for law in figures.PRESETS["classic"]]
+    assert page.test.text_input(key="p").value == "0.6, 0.2, 0.1, 0.1"
+    assert page.test.button_group(key="overlap_preset").value == "classic"
+    assert page.shown("bend")["warp"]["p"]["temperature"] == 0.5
+    page.test.query_params.clear()
+    assert page.run().shown("place")["badge"] == "recorded"
+
+
+def test_a_list_that_is_scaled_says_so() -> None:
+    def note(**asked: str) -> str:
+        return "".join(text for text, _ in Overlap(**asked).shown("bend")["note"])
+
+    assert "p as typed did not add up to 1" in note(p="1,2", q="0.5,0.5")
+    assert "as typed" not in note(p="0.333333, 0.333333, 0.333333", q="0.5,0.5")
+
+
+def test_a_place_leads_to_its_moment_on_decode() -> None:
+    page = Overlap()
+    assert "decode_place" not in [button.key for button in page.test.button]
+    run = session.recorded(recordings.first())
+    for choice in positions.choices(run):
+        here = session.Decode(run)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(session, "state", lambda here=here: here)
+            positions.point(run, choice.position)
+        assert positions.in_focus(here.run) == choice.position
 
 
 def test_by_hand_it_begins_with_the_usual_pair() -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from specviz import losslessness
 from specviz.figures import palette
 from specviz.figures.charts import Panel, colour, escaped, figure, logarithmic
-from specviz.figures.numbers import odds, probability, significant, times, told_apart
+from specviz.figures.numbers import MOST_DIGITS, odds, probability, significant, times, told_apart
 from specviz.figures.table import Table
 from specviz.losslessness import Comparison, Entrant, Outcome
 from specviz.probability import Array, total_variation
@@ -32,6 +32,8 @@ NAMED = 6
 BY_HAND = 12
 MISS = 0.01
 """Chance, at most, that anything of an exact rule lies outside its band."""
+ROOM = 0.2
+"""Part of the width that a share written beside its bar takes up."""
 RARE, SURE = 1e-3, 1e-6
 """What an exact rule shows more rarely than the first is told; than the second, it is called wrong."""
 OFF = 1e-9
@@ -68,9 +70,10 @@ OUT_STORY = {
     "dealt": "{glyph} {name}: {verdict}.",
 }
 FAR_STORY = {
-    "some": "Even exact dealing never gives the chances themselves: 99 of 100 exact deals end on the bar. "
-    "{right} of {all} pass.",
-    "story": "Each rule that was dealt, with its verdict: {right} of {all} pass.",
+    "none": "Nothing is dealt yet. Each rule that is stands here with its verdict.",
+    "some": "Even exact dealing never gives the chances themselves: 99 of 100 exact deals end on the bar.",
+    "story": "Each rule that was dealt, with its verdict.",
+    "pass": " {right} of the {all} that were dealt pass.",
 }
 PARTS = {"": "what comes out, by its chances", "both": "a draft that stayed", "only_target": "written instead"}
 FORMULAS = {
@@ -88,7 +91,10 @@ PAIR_STORY = {
     "off": "{off} land on the wrong pair",
     "dealt": "{glyph} {verdict}.",
     "coarse": " The five likeliest tokens have rows of their own; all others count as one token.",
+    "none": "Nothing is dealt yet: the pairs that are written stand here, beside what the target wants.",
 }
+PAIR_DIGITS = (3, 4)
+"""Digits of a pair's chance: as many as tell what was written from what is wanted."""
 
 
 @dataclass(frozen=True)
@@ -270,8 +276,11 @@ def _drawn(bars: _Bars, names: Sequence[str], *, story: bool) -> Any:
         hovertemplate="%{x:.4f}<extra>wanted</extra>",
     )
     off = [place for place, bad in enumerate(bars.off) if bad]
+    # At the end of its bar; behind what is wanted where that would lie under it.
+    end = 1.12 * max(*came, *bars.wanted)
+    beside = [came[place] if bars.wanted[place] - came[place] > ROOM * end else None for place in off]
     chart.add_scatter(
-        x=[max(came[place], bars.bands[place][1]) for place in off],
+        x=[max(came[place], bars.bands[place][1]) if at is None else at for place, at in zip(off, beside, strict=True)],
         y=off,
         text=[f" {GLYPHS['wrong']} {told_apart(came[place], bars.wanted[place])[0]}" for place in off],
         mode="text",
@@ -281,7 +290,7 @@ def _drawn(bars: _Bars, names: Sequence[str], *, story: bool) -> Any:
         hoverinfo="skip",
     )
     # Room at the end for what is written beside the longest bar.
-    return chart.update_xaxes(range=[0, 1.12 * max(*came, *bars.wanted)])
+    return chart.update_xaxes(range=[0, end])
 
 
 def _story(entrant: Entrant, name: str, draws: Draws | None, name_of: NameOf) -> str:
@@ -295,9 +304,9 @@ def _known(distance: float, said: dict[str, str]) -> str:
 
 
 def _numbers(entrant: Entrant, draws: Draws | None) -> tuple[str, ...]:
-    kept = "no chance of one draft alone" if entrant.kept is None else f"kept {probability(entrant.kept, 4)}"
+    kept = f"kept {probability(entrant.alone, 4)}" + (", alone as under Sampling" if entrant.kept is None else "")
     distance = probability(entrant.distance if entrant.distance > OFF else 0.0, 4)
-    by_chance = f"By its chances (modelled): {kept}, TV to the target’s {distance}."
+    by_chance = f"By its chances (modelled): {kept}, TV distance to the target’s {distance}."
     if draws is None:
         return (by_chance,)
     seen = int(draws.outcome.kept.sum())
@@ -317,10 +326,15 @@ def _tested(found: Comparison) -> tuple[str, ...]:
     beyond = "as good as never shows this" if found.p_value < SURE else f"goes as far {odds(found.p_value)} deals"
     return (
         f"TV {probability(found.tv, 4)}; exact dealing of this size: {mean} on average, {low} to {high} in 99 of 100.",
-        f"Chi-square {significant(found.chi_square)} over {found.cells:,} cells: exact dealing {beyond}."
+        f"Chi-square {significant(found.chi_square)} over {found.cells:,} cells, {_degrees(found.degrees)} of freedom: "
+        f"exact dealing {beyond}."
         if found.degrees
         else f"All but one are too rare for a chi-square; by how often they came, exact dealing {beyond}.",
     )
+
+
+def _degrees(count: int) -> str:
+    return "1 degree" if count == 1 else f"{count:,} degrees"
 
 
 def _telling(entrant: Entrant, draws: Draws | None, shown: Sequence[int]) -> list[int]:
@@ -373,7 +387,7 @@ def far(dealt: Sequence[tuple[str, Draws]], name_of: NameOf, *, story: bool) -> 
     """Every entrant that was dealt on a line of its own: its distance, and how far exact dealing strays.
 
     Args:
-        dealt: what each is called, and its draws, in the order of the rows.
+        dealt: what each is called, and its draws, in the order of the rows; all that was dealt.
         name_of: a token's text by its id, made visible.
         story: only the verdicts, without distances.
     """
@@ -386,13 +400,14 @@ def far(dealt: Sequence[tuple[str, Draws]], name_of: NameOf, *, story: bool) -> 
         rows.append((name, f"{draws.count:,}", *numbers, f"{GLYPHS[draws.verdict]} {draws.said(name_of)}"))
     inside = sum(draws.verdict in ("fits", "hidden") for _, draws in dealt)
     table = Table("Each rule that was dealt · simulated", head, tuple(rows))
+    told = FAR_STORY["none" if not dealt else "story" if story else "some"]
     return Panel(
         title=FAR_TITLE if not story else "The verdicts",
-        story=FAR_STORY["story" if story else "some"].format(right=inside, all=len(dealt)),
+        story=told + (FAR_STORY["pass"].format(right=inside, all=len(dealt)) if len(dealt) > 1 else ""),
         numbers=(),
         formula=FORMULAS["far"],
         table=table,
-        figure=None if story else _distances(dealt),
+        figure=None if story or not dealt else _distances(dealt),
         alt="; ".join(" ".join(row) for row in rows),
         badge="simulated",
     )
@@ -402,24 +417,29 @@ def _distances(dealt: Sequence[tuple[str, Draws]]) -> Any:
     found = [draws.comparison for _, draws in dealt]
     above = [size for one in found for size in (one.floor[0], one.floor[2], one.tv) if size > 0]
     least, most = min(above, default=1e-3) / 2, min(max(above, default=1.0) * 2, 1.2)
+    # No power of ten is 0: it has a place of its own.
+    nothing = least / 3 if any(one.tv == 0 for one in found) else None
     steps = (1, 2, 5) if most / least < 100 else (1,)
     ticks = [step * 10.0**power for power in range(-7, 1) for step in steps if least <= step * 10.0**power <= most]
     most_draws = max(draws.count for _, draws in dealt)
+    if nothing is not None:
+        ticks = [nothing, *ticks]
     labels = [
         f"{GLYPHS[draws.verdict]} {escaped(name)}" + (f", {draws.count:,}" if draws.count < most_draws else "")
         for name, draws in dealt
     ]
     chart = figure(
         x=logarithmic(
-            "TV to what the target wants",
-            range=[float(np.log10(least / 1.3)), float(np.log10(most))],
+            "TV distance to what the target wants",
+            range=[float(np.log10((nothing or least) / 1.3)), float(np.log10(most))],
             tickvals=ticks,
-            ticktext=[significant(tick, 1) for tick in ticks],
+            ticktext=["0" if tick == nothing else significant(tick, 1) for tick in ticks],
         ),
         y={"tickvals": list(range(len(dealt))), "ticktext": labels, "range": [len(dealt) - 0.4, -0.6], "ticks": ""},
     )
+    bars = [(max(one.floor[0], least), one.floor[2], None) if one.floor[2] else (None,) * 3 for one in found]
     chart.add_scatter(
-        x=[x for one in found for x in (max(one.floor[0], least), max(one.floor[2], least), None)],
+        x=[x for bar in bars for x in bar],
         y=[y for row in range(len(dealt)) for y in (row, row, None)],
         mode="lines",
         line={"color": colour("muted"), "width": 9},
@@ -431,7 +451,7 @@ def _distances(dealt: Sequence[tuple[str, Draws]]) -> Any:
         rows = [row for row, (_, draws) in enumerate(dealt) if draws.verdict == verdict]
         if rows:
             chart.add_scatter(
-                x=[max(found[row].tv, least) for row in rows],
+                x=[found[row].tv or nothing for row in rows],
                 y=rows,
                 mode="markers",
                 marker={"symbol": symbol, "size": 11, "color": colour(ink)},
@@ -463,22 +483,27 @@ def pair_chances(law: Array, wanted: Array, names: Sequence[str], *, coarse: boo
     distance = float(total_variation(law.ravel(), wanted.ravel()))
     story = PAIR_STORY["chances"].format(verdict=_known(distance, PAIR_STORY))
     off = np.abs(law - wanted) > OFF
-    table = _pair_table("by their chances, modelled", names, law, wanted, off)
+    digits = _digits(law, wanted)
+    table = _pair_table("by their chances, modelled", names, law, wanted, off, digits)
     return Panel(
         title=PAIR_TITLE["chances"],
         story=story + (PAIR_STORY["coarse"] if coarse else ""),
-        numbers=(f"TV to the target’s own pairs {probability(distance if distance > OFF else 0.0, 4)}.",),
+        numbers=(f"TV distance to the target’s own pairs {probability(distance if distance > OFF else 0.0, 4)}.",),
         formula=FORMULAS["pair"],
         table=table,
-        figure=_heat(law, wanted, off, names),
+        figure=_heat(law, wanted, off, names, digits),
         alt=_alt(table),
     )
 
 
-def pair_dealt(pairs: Pairs, law: Array, names: Sequence[str], *, exact: bool) -> Panel:
-    """The same by draws: how often each pair was written. ``exact`` says that rule and drafter are right."""
-    found, size = pairs.comparison, len(names)
-    table = _pair_table(f"{pairs.count:,} texts, simulated", names, pairs.counts / pairs.count, pairs.wanted, pairs.off)
+def pair_dealt(pairs: Pairs | None, law: Array, names: Sequence[str], *, exact: bool) -> Panel:
+    """The same by draws, once there are any: how often each pair was written. ``exact`` says that rule and drafter are
+    right."""
+    if pairs is None:
+        return Panel(PAIR_TITLE["dealt"], PAIR_STORY["none"], (), FORMULAS["far"], Table("", (), ()), badge="simulated")
+    found, size, share = pairs.comparison, len(names), pairs.counts / pairs.count
+    digits = _digits(share, pairs.wanted)
+    table = _pair_table(f"{pairs.count:,} texts, simulated", names, share, pairs.wanted, pairs.off, digits)
     distance = float(total_variation(law.ravel(), pairs.wanted.ravel()))
     verdict = _said(
         found,
@@ -494,15 +519,27 @@ def pair_dealt(pairs: Pairs, law: Array, names: Sequence[str], *, exact: bool) -
         numbers=(f"Dealt {pairs.count:,} times (simulated, seed {pairs.seed}).", *_tested(found)),
         formula=FORMULAS["far"],
         table=table,
-        figure=_heat(pairs.counts / pairs.count, pairs.wanted, pairs.off, names),
+        figure=_heat(share, pairs.wanted, pairs.off, names, digits),
         alt=_alt(table),
         badge="simulated",
     )
 
 
-def _pair_table(what: str, names: Sequence[str], share: Array, wanted: Array, off: Array) -> Table:
+def _digits(share: Array, wanted: Array) -> int:
+    """As many as tell all pairs that differ from what is wanted, one number for a figure and its table."""
+    least, most = PAIR_DIGITS
+    apart = np.abs(share - wanted) > OFF
+    return least if bool((np.round(share, least) != np.round(wanted, least))[apart].all()) else most
+
+
+def _pair_table(what: str, names: Sequence[str], share: Array, wanted: Array, off: Array, digits: int) -> Table:
     rows = [
-        (one, other, *told_apart(float(wanted[i, j]), float(share[i, j])), "off" if off[i, j] else "fits")
+        (
+            one,
+            other,
+            *(probability(_rounded(float(law[i, j])), digits) for law in (wanted, share)),
+            "off" if off[i, j] else "fits",
+        )
         for i, one in enumerate(names)
         for j, other in enumerate(names)
     ]
@@ -513,7 +550,12 @@ def _alt(table: Table) -> str:
     return f"{table.caption}. " + "; ".join(f"{one} {two}: {share}" for one, two, _, share, _ in table.rows)
 
 
-def _heat(share: Array, wanted: Array, off: Array, names: Sequence[str]) -> Any:
+def _rounded(chance: float) -> float:
+    """A sum, without its rounding error: a chance that is 0 or 1 is written as that."""
+    return round(chance, MOST_DIGITS)
+
+
+def _heat(share: Array, wanted: Array, off: Array, names: Sequence[str], digits: int) -> Any:
     labels, places = [escaped(_short(name, 8)) for name in names], list(range(len(names)))
     angle = 0 if max(map(len, labels)) <= 3 else -90
     chart = figure(
@@ -522,7 +564,10 @@ def _heat(share: Array, wanted: Array, off: Array, names: Sequence[str]) -> Any:
     )
     room = len(names) <= NAMED
     texts = [
-        [(f"{GLYPHS['wrong']} " if bad else "") + (_third(one) if room else "") for one, bad in zip(*row, strict=True)]
+        [
+            (f"{GLYPHS['wrong']} " if bad else "") + (probability(_rounded(one), digits) if room else "")
+            for one, bad in zip(*row, strict=True)
+        ]
         for row in zip(share.tolist(), off.tolist(), strict=True)
     ]
     chart.add_heatmap(
@@ -543,7 +588,3 @@ def _heat(share: Array, wanted: Array, off: Array, names: Sequence[str]) -> Any:
         hovertemplate="written %{z:.4f}, wanted %{customdata:.4f}<extra></extra>",
     )
     return chart
-
-
-def _third(share: float) -> str:
-    return "<.001" if 0 < share < 5e-4 else f"{share:.3f}"

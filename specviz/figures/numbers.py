@@ -6,6 +6,8 @@ import math
 
 MOST_DIGITS = 12
 SMALLEST = 1e-4
+TIE = 1 + 1e-14
+"""Makes up for the rounding error of a short sum, so that 0.825 is everywhere rounded up."""
 
 WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
@@ -30,14 +32,22 @@ def probability(value: float | None, digits: int = 2) -> str:
         return f"{value:.0f}"
     if 0 < value < SMALLEST:
         return f"<{SMALLEST:.4f}"
+    value *= TIE
     while digits < MOST_DIGITS and float(f"{value:.{digits}f}") in (0.0, 1.0):
         digits += 1
     return f"{value:.{digits}f}"
 
 
+def complement(written: str, value: float) -> str:
+    """What is missing to 1, so that the two add up as they are written; ``value`` where that is too small to tell."""
+    if written.startswith("<"):
+        return probability(value)
+    return probability(round(1 - float(written), MOST_DIGITS), len(written.partition(".")[2]) or 2)
+
+
 def told_apart(*values: float | None) -> tuple[str, ...]:
     """The values with as many digits (at least two) as it takes to tell the different ones apart."""
-    different = len(set(values))
+    different = len({probability(value, MOST_DIGITS) for value in values})
     for digits in range(2, MOST_DIGITS + 1):
         written = tuple(probability(value, digits) for value in values)
         if len(set(written)) == different:
@@ -56,9 +66,9 @@ def factors(*values: float) -> tuple[str, ...]:
 def odds(chance: float, beside: float | None = None) -> str:
     """ "24 in 100"; in 1,000 or more where 100 is too coarse: off by a seventh, or not to be told from ``beside``."""
     for out_of in (100, 1_000, 10_000, 100_000, 1_000_000):
-        hits = round(chance * out_of)
+        hits = math.floor(chance * TIE * out_of + 0.5)
         near = abs(hits / out_of - chance) <= min(chance, 1 - chance) / 7
-        if near and (beside is None or beside == chance or hits != round(beside * out_of)):
+        if near and (beside is None or beside == chance or hits != math.floor(beside * TIE * out_of + 0.5)):
             return f"{hits:,} in {out_of:,}"
     return f"under 1 in {out_of:,}" if chance < 0.5 else f"over {out_of - 1:,} in {out_of:,}"
 

@@ -46,9 +46,9 @@ FACTS = {
     "equal": "[Identical:] a coin keeps whatever is drafted here, and no gap is left to refill.",
     "disjoint": "[Nothing in common:] every draft dies here, and the target writes its own.",
     "shared": "{alpha} shared (alpha): stays under a coin",
-    "tv": "{tv} apart (TV): goes, and as much fills the gaps",
-    "match": "{match} alike when both pick with the same noise",
-    "draws": "{draws} alike in two separate draws",
+    "tv": "{tv} apart (TV distance): goes, and as much fills the gaps",
+    "match": "{match} the same token, when both pick with the same noise",
+    "draws": "{draws} the same token, when each draws for itself",
 }
 FORMULA = (
     "α = Σ min(p, q) = {alpha}\nTV = ½ Σ |p − q| = {tv} = 1 − α\n"
@@ -59,16 +59,25 @@ UNDER = {
     "note": "No token is drawn yet. How often would a draft stay, and what comes out, beside what the target wants?",
     "kept": "kept {kept}",
     "kept.story": "kept {times}",
-    "kept.none": "the drafts behind it decide",
+    "block": "{kept} where it is alone; in a longer block the drafts behind it decide too",
     "exact": "exact",
     "off": "{off} off",
     "off.story": "{odds} come out wrong",
-    "lucky": "by luck nothing is off here",
+    "lucky": "by luck nothing is off here: {change} to see it",
     "outline": "what the target wants",
     "both": "comes out as wanted",
     "only_drafter": "comes out too often",
     "missing": "An outline that stays empty: too seldom.",
 }
+CHANGES = {
+    "sure": "set the target’s temperature above 0, or let it want two tokens",
+    "disjoint": "let p and q share a token",
+    "drafter_sure": "set the drafter’s temperature above 0, or let it want two tokens",
+    "lie": "set the drafter’s temperature off 1",
+    "equal": "bend p and q apart",
+    "other": "bend q",
+}
+"""What shows the fault of a wrong rule where by luck none is to be seen."""
 UNDER_FORMULA = (
     "speculative sampling: min(p, q) + (1 − α)·residual = p\n"
     "Gumbel: P(argmax(log p + g) = x) = p(x)\n"
@@ -92,8 +101,9 @@ def facts(p: Array, q: Array) -> Facts:
     alpha, tv = (_whole(float(law(p, q))) for law in (overlap, total_variation))
     which = "equal" if alpha == 1 else "disjoint" if alpha == 0 else "story"
     match, draws = _whole(float(gumbel_match(p, q))), _whole(float(np.sum(p * q)))
-    shared, other, *alike = _told(alpha, tv, match, draws)
-    written = {"alpha": shared, "tv": other, "match": alike[0], "draws": alike[1]}
+    shared = numbers.probability(alpha)
+    written = {"alpha": shared, "tv": numbers.complement(shared, tv)}
+    written |= {"match": _beside(match, alpha, shared), "draws": _beside(draws, alpha, shared)}
     return Facts(
         story=fill(FACTS[which], times=numbers.times(alpha)),
         numbers=tuple(FACTS[key].format(**written) for key in ("shared", "tv", "match", "draws")),
@@ -101,13 +111,11 @@ def facts(p: Array, q: Array) -> Facts:
     )
 
 
-def _told(*values: float) -> tuple[str, ...]:
-    """Numbers side by side, each with as many digits as tell it from its neighbours, at most four."""
-    for digits in (2, 3, 4):
-        written = tuple(numbers.probability(value, digits) for value in values)
-        if len(set(written)) == len({round(value, 4) for value in values}):
-            break
-    return written
+def _beside(value: float, alpha: float, shared: str) -> str:
+    """A number beside what is ``shared``, which is written alike all over the page: with more digits, at most four,
+    where it is another number and two would not tell."""
+    written = [numbers.probability(value, digits) for digits in (2, 3, 4)]
+    return next((one for one in written if abs(value - alpha) < ROUNDING or one != shared), written[-1])
 
 
 def _whole(value: float) -> float:
@@ -245,24 +253,37 @@ def _frame(entrant: Entrant, ids: Sequence[int], names: Sequence[str], named: tu
         wrong=not entrant.exact,
         right=entrant.exact,
         hint=named[1],
-        kept=entrant.kept,
+        kept=entrant.alone,
         highest=max(bar.over_from + bar.over for bar in bars),
     )
 
 
 def _kept(entrant: Entrant, *, story: bool) -> str:
-    if entrant.kept is None:
-        return UNDER["kept.none"]
-    kept = _whole(entrant.kept)
-    return UNDER["kept.story" if story else "kept"].format(kept=numbers.probability(kept), times=numbers.times(kept))
+    kept = _whole(entrant.alone)
+    said = UNDER["kept.story" if story else "kept"].format(kept=numbers.probability(kept), times=numbers.times(kept))
+    return UNDER["block"].format(kept=said) if entrant.kept is None else said
 
 
 def _comes_out(entrant: Entrant, *, story: bool) -> str:
-    if entrant.exact or entrant.distance < ROUNDING:
-        return UNDER["exact" if entrant.exact else "lucky"]
+    if entrant.exact:
+        return UNDER["exact"]
+    if entrant.distance < ROUNDING:
+        return UNDER["lucky"].format(change=CHANGES[_hides(entrant)])
     return UNDER["off.story" if story else "off"].format(
         off=_size(entrant.distance), odds=numbers.odds(entrant.distance)
     )
+
+
+def _hides(entrant: Entrant) -> str:
+    """Why nothing is off under a wrong rule."""
+    if entrant.p.max() == 1:
+        return "sure"
+    alpha = _whole(float(overlap(entrant.p, entrant.q)))
+    if alpha == 0:
+        return "disjoint"
+    if entrant.drawn.max() == 1:
+        return "drafter_sure"
+    return "lie" if is_wrong_draft(entrant) else "equal" if alpha == 1 else "other"
 
 
 def _size(distance: float) -> str:
@@ -281,7 +302,7 @@ def _table(entrants: Sequence[Entrant], ids: Sequence[int], names: Sequence[str]
         (
             title,
             "right" if entrant.exact else "wrong",
-            "–" if entrant.kept is None else numbers.probability(_whole(entrant.kept)),
+            numbers.probability(_whole(entrant.alone)),
             *(numbers.probability(_whole(chance)) for chance in _on(entrant.law, ids)),
             numbers.probability(entrant.distance if entrant.distance > ROUNDING else 0.0),
         )

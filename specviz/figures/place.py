@@ -38,9 +38,10 @@ NOTES = {
     "nothing": "Nothing to copy this round: the target speaks alone.",
     "unsure": "The drafter was not sure enough to draft: the target speaks alone.",
     "short": "Nothing was drafted: only one token was left to write.",
-    "race": "Each token gets one random distance, the same for both models; its speed is its probability. "
+    "race": "Each token gets one random distance, the same for both models; its speed is its probability, "
+    "its time distance over speed. The first home wins.",
+    "race.one": "Each token gets one random distance; its speed is its probability, its time distance over speed. "
     "The first home wins.",
-    "race.one": "Each token gets one random distance; its speed is its probability. The first home wins.",
     "pale": "Pale: before temperature 0, each drawn relative to its model’s first choice. Only the boxed ones count.",
     "identical": "Identical: always kept, no gap to refill.",
     "disjoint": "Nothing in common: every draft dies here.",
@@ -361,7 +362,8 @@ def sum_up(bars: Sequence[Bar], side: str) -> Bar | None:
     )
     if side == "alone":
         return Bar("all together", only_target, None, 0.0, only_target, 0.0, written=("1",))
-    gaps = (numbers.probability(only_target), numbers.probability(only_drafter))
+    shared = numbers.probability(both)
+    gaps = (numbers.complement(shared, only_target), numbers.complement(shared, only_drafter))
     p, q = _whole(both + only_target), _whole(both + only_drafter)
     return Bar("all together", p, q, both, only_target, only_drafter, written=gaps)
 

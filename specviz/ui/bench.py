@@ -25,9 +25,10 @@ from specviz.ui import components, panels, words
 from specviz.ui.controls import BOUND
 from specviz.ui.overlap_scene import Scene
 
-KEYS = ("bench_rule", "bench_gamma")
+KEYS = ("bench_rule", "bench_gamma", "bench_seed")
 """Controls here that are part of the address."""
 GAMMAS = (1, 2, 3)
+SEEDS = (1, 2**31 - 1)
 FIRST = "speculative_sampling"
 PAIRS, PAIR_BATCH = 100_000, 20_000
 
@@ -42,7 +43,8 @@ class Bench:
     """One visitor's bench at one place: what was dealt there, and what is still asked for."""
 
     place: str = ""
-    seed: int = 0
+    seed: int = SEEDS[0]
+    """Of the draws that are dealt, or were dealt last."""
     wanted: tuple[Job, ...] = ()
     draws: dict[str, Draws] = field(default_factory=dict)
     pairs: dict[Job, Pairs] = field(default_factory=dict)
@@ -69,7 +71,7 @@ def panel(scene: Scene) -> None:
         st.subheader(words.BENCH["title"], anchor=False)
         st.text(words.BENCH["lead"])
         chosen, slot = _controls(trials, len(scene.p))
-        _one_token(scene, trials, chosen)
+        _one_token(scene, chosen)
         _two_tokens(scene, chosen)
         _lines(scene, chosen)
     _deal(trials, scene, slot)
@@ -104,7 +106,8 @@ def _controls(trials: dict[str, Entrant], vocab: int) -> tuple[Entrant, Any]:
         )
         chosen = trials[name or FIRST]
         count = losslessness.whole_count(chosen.rule, vocab)
-        again = "again" if chosen.name in now.draws else "deal"
+        st.number_input(words.BENCH["seed"], *SEEDS, SEEDS[0], key="bench_seed", bind=BOUND, width=110)
+        again = "again" if _moves((chosen.name, 0)) else "deal"
         label, busy = words.BENCH[again].format(count=count), bool(now.wanted)
         st.button(label, key="bench_deal", type="primary", disabled=busy, on_click=_want, args=((chosen.name, 0),))
         everything = tuple((one, 0) for one in names)
@@ -118,10 +121,25 @@ def _controls(trials: dict[str, Entrant], vocab: int) -> tuple[Entrant, Any]:
 
 
 def _want(*jobs: Job) -> None:
-    """Deal these with another seed. While something is dealt, a second press is none."""
+    """Deal these with the seed in sight, or the next one where that was dealt already. While something is dealt, a
+    second press is none."""
     now = state()
-    if not now.wanted:
-        now.wanted, now.seed, now.message = jobs, now.seed + 1, ""
+    if now.wanted:
+        return
+    if _moves(*jobs):
+        st.session_state.bench_seed = now.seed % SEEDS[1] + 1
+    now.wanted, now.seed, now.message = jobs, _seed(), ""
+
+
+def _seed() -> int:
+    """The seed in sight, which a link may bring; an empty box counts as the first."""
+    return st.session_state.get("bench_seed") or SEEDS[0]
+
+
+def _moves(*jobs: Job) -> bool:
+    """Whether any of these was dealt with the seed in sight."""
+    now = state()
+    return now.seed == _seed() and any(_done(now, job) for job in jobs)
 
 
 def _stop() -> None:
@@ -129,17 +147,15 @@ def _stop() -> None:
     now.wanted, now.message = (), words.BENCH["stopped"]
 
 
-def _one_token(scene: Scene, trials: dict[str, Entrant], chosen: Entrant) -> None:
+def _one_token(scene: Scene, chosen: Entrant) -> None:
     now, name_of = state(), _name_of(scene)
-    dealt = [(words.ENTRANTS[name], now.draws[name]) for name in trials if name in now.draws]
+    dealt = [(called, now.draws[name]) for name, called in words.ENTRANTS.items() if name in now.draws]
     story = scene.detail == words.DETAILS[0]
     name, draws = words.ENTRANTS[chosen.name], now.draws.get(chosen.name)
-    shown: list[tuple[str, Callable[[], Panel]]] = [
-        ("bench_out", lambda: figures.out(chosen, name, draws, scene.shown, name_of, story=story))
-    ]
-    if dealt:
-        shown.append(("bench_far", lambda: figures.far(dealt, name_of, story=story)))
-    panels.row(*shown)
+    panels.row(
+        ("bench_out", lambda: figures.out(chosen, name, draws, scene.shown, name_of, story=story)),
+        ("bench_far", lambda: figures.far(dealt, name_of, story=story)),
+    )
 
 
 # --- two tokens -------------------------------------------------------------------------------------------------------
@@ -149,23 +165,23 @@ def _two_tokens(scene: Scene, chosen: Entrant) -> None:
     now, name_of = state(), _name_of(scene)
     (p, _, _), kept = figures.cells(chosen.p, chosen.q, chosen.drawn, scene.shown)
     names = [name_of(token) for token in kept] + ([words.BENCH["others"]] if len(p) > len(kept) else [])
-    job = (chosen.name, st.session_state.get("bench_gamma") or GAMMAS[1])
-    pairs = now.pairs.get(job)
+    job = (chosen.name, GAMMAS[1])
 
     def chances() -> Panel:
+        nonlocal job
         with st.container(horizontal=True, vertical_alignment="bottom", key="pair_controls"):
-            st.segmented_control(
+            gamma = st.segmented_control(
                 words.BENCH["gamma"], GAMMAS, default=GAMMAS[1], required=True, key="bench_gamma", bind=BOUND
             )
-            label = words.BENCH["again" if pairs else "deal"].format(count=PAIRS)
+            job = (chosen.name, gamma or GAMMAS[1])
+            label = words.BENCH["again" if _moves(job) else "deal"].format(count=PAIRS)
             st.button(label, key="bench_pairs", disabled=bool(now.wanted), on_click=_want, args=(job,))
         return figures.pair_chances(_chances(scene, chosen, job), np.outer(p, p), names, coarse=len(p) > len(kept))
 
-    shown: list[tuple[str, Callable[[], Panel]]] = [("pair_chances", chances)]
-    if pairs is not None:
-        law = _chances(scene, chosen, job)
-        shown.append(("pair_dealt", lambda: figures.pair_dealt(pairs, law, names, exact=chosen.exact)))
-    panels.row(*shown)
+    def dealt() -> Panel:
+        return figures.pair_dealt(now.pairs.get(job), _chances(scene, chosen, job), names, exact=chosen.exact)
+
+    panels.row(("pair_chances", chances), ("pair_dealt", dealt))
 
 
 def _places(scene: Scene, trial: Entrant, gamma: int) -> tuple[Array, Array, Array]:

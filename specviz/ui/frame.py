@@ -8,6 +8,7 @@ from pathlib import Path
 
 import streamlit as st
 from streamlit.errors import StreamlitPageNotFoundError
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from specviz.ui import components, words
 
@@ -29,6 +30,12 @@ def page_setup(title: str) -> None:
             for name, script in words.PAGES.items():
                 if (_CHECKOUT / script).exists():
                     st.page_link(script, label=name)
+
+
+def went_back() -> bool:
+    """Whether the browser's Back or Forward brought this run: what the address says is then what the page shows."""
+    context = get_script_run_ctx()
+    return context is not None and context.is_history_navigation
 
 
 def _carry(title: str) -> None:

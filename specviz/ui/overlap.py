@@ -1,6 +1,7 @@
 """The Overlap page: what two models want at one place, bent by hand or taken from a run, under every rule.
 
 What is bent stands in two lists of numbers, which are part of the address; dragging writes into them as typing does.
+The page itself writes what is shown into the address, all at once: a press is one entry of the browser's history.
 """
 
 from __future__ import annotations
@@ -45,12 +46,14 @@ RARE = ("q_temperature", "pq_top_k", "pq_top_p")
 RARE_ENTRANTS = (*words.RARE_RULES, "match_then_redraw")
 """What Story leaves out."""
 SWITCHES = ("wrong_drafts",)
-PLACE = "place"
-"""The parameter of a link that names a place of the run, by its position."""
+FROM, PLACE = "pq_from", "place"
+"""The parameters of a link that say where the two are from and name a place of the run, by its position."""
 RUN, HAND = words.OVERLAP["sources"].values()
 NAMES = tuple(string.ascii_lowercase[: figures.MOST])
 DIGITS = 6
 LONGEST_QUOTE = 40
+SCALED = 1e-4
+"""A list that adds up to 1 but for so much is none that is scaled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +80,16 @@ def weights(text: str) -> tuple[float, ...]:
     Raises:
         ValueError: not 2 to 12 numbers, or one of them is below 0 or no number, or all are 0.
     """
-    numbers = [float(part) for part in text.replace(",", " ").replace(";", " ").split()]
+    numbers = _numbers(text)
     largest = max(numbers, default=0.0)
     usable = all(math.isfinite(number) and number >= 0 for number in numbers)
     if not (figures.FEWEST <= len(numbers) <= figures.MOST and usable and largest > 0):
         raise ValueError(words.OVERLAP["list.takes"])
     return tuple(number / largest for number in numbers)
+
+
+def _numbers(text: str) -> list[float]:
+    return [float(part) for part in text.replace(",", " ").replace(";", " ").split()]
 
 
 # --- heading and address ----------------------------------------------------------------------------------------------
@@ -103,6 +110,8 @@ def arrival() -> None:
     """The first thing on the page, before any control is drawn: controls put their defaults in the address."""
     if "overlap_refused" not in st.session_state:
         _arrive()
+    elif frame.went_back():
+        _return()
     _remember()
 
 
@@ -115,29 +124,52 @@ def _arrive() -> None:
     good = {key: value for key, value in heard.items() if key not in refused}
     if "preset" in good:
         for model, law in zip(MODELS, figures.PRESETS[good["preset"]], strict=True):
-            if model not in good:
-                good[model] = st.query_params[model] = listed(law)
-    # Also what is drawn after it is needed.
-    st.session_state.update({key: value for key, value in good.items() if key in (*MODELS, *RANGES, *SWITCHES)})
-    if "pq_from" not in good and any(model in good for model in MODELS):
-        st.session_state.pq_from = st.query_params["pq_from"] = HAND
-    if PLACE in good:
-        st.session_state.overlap_place = good[PLACE]
+            good.setdefault(model, listed(law))
+    _take_over(good)
     said = any(key in good for key in RANGES)
     st.session_state.overlap_own = not said  # a run's place comes with the run's settings, unless the link has its own
     st.session_state.overlap_refused = sharing.refusal(
         {words.OVERLAP.get(key, key): pair for key, pair in refused.items()}
     )
     gone = [key for key in asked if key in refused or not asked[key] or key == "preset"]
-    gone += [key for key in bench.KEYS if st.query_params.get(key) == ""]
     for key in gone:
         del st.query_params[key]
     if gone:
         st.rerun()
 
 
+def _return() -> None:
+    """Show what an address of before says: what it leaves out is at its default."""
+    heard = {key: _taken(key, raw) for key, raw in st.query_params.items() if key in _known() and raw}
+    good = {key: value for key, value in heard.items() if not isinstance(value, Refused)}
+    usual = dict.fromkeys(SWITCHES, False) | {model: listed(_default(model)) for model in MODELS}
+    _take_over(usual | PLAIN | {"detail": words.DETAILS[1], FROM: _from(good), PLACE: None} | good)
+    st.session_state.overlap_own, st.session_state.overlap_refused = False, ""
+
+
+def _take_over(good: dict[str, Any]) -> None:
+    """Have the page as ``good`` says; also what is drawn after it is needed."""
+    keys = (*MODELS, *RANGES, *SWITCHES, "detail")
+    st.session_state.update({key: value for key, value in good.items() if key in keys})
+    st.session_state.overlap_from = _from(good)
+    st.session_state.overlap_place = good.get(PLACE)
+
+
+def _from(good: dict[str, Any]) -> str:
+    """Where the two are from, also where the address does not say."""
+    return str(good.get(FROM, HAND if any(model in good for model in MODELS) else _sources()[0]))
+
+
+def _write(shown: dict[str, str], usual: dict[str, str]) -> None:
+    """Have the address say what is shown; what is as usual is left out until it was something else."""
+    said = st.query_params
+    changed = {key: text for key, text in shown.items() if said.get(key, usual.get(key)) != text}
+    if changed:
+        said.update(changed)
+
+
 def _known() -> tuple[str, ...]:
-    return (*MODELS, *RANGES, *SWITCHES, "preset", "pq_from", PLACE, "detail")
+    return (*MODELS, *RANGES, *SWITCHES, *bench.KEYS, "preset", FROM, PLACE, "detail")
 
 
 def _taken(key: str, raw: str) -> Any:
@@ -154,10 +186,14 @@ def _taken(key: str, raw: str) -> Any:
         places = [choice.position for choice in _choices()]
         found = next((place for place in places if str(place) == raw), None)
         return Refused(words.OVERLAP["place.takes"], words.OVERLAP["place.instead"]) if found is None else found
+    if key == "bench_seed":
+        return controls.number(raw, bench.SEEDS, bench.SEEDS[0])
+    if key in bench.KEYS:
+        return raw  # their own controls take what they have
     if key in SWITCHES:
         return {"true": True, "false": False}.get(raw.lower(), Refused(words.LINK["switch"], "false"))
-    offered = {"preset": tuple(figures.PRESETS), "pq_from": (RUN, HAND), "detail": words.DETAILS}[key]
-    instead = {"preset": "default", "pq_from": _sources()[0], "detail": words.DETAILS[1]}[key]
+    offered = {"preset": tuple(figures.PRESETS), FROM: (RUN, HAND), "detail": words.DETAILS}[key]
+    instead = {"preset": "default", FROM: _sources()[0], "detail": words.DETAILS[1]}[key]
     return raw if raw in offered else Refused(words.LINK["not_offered"], instead)
 
 
@@ -231,7 +267,8 @@ def sidebar(place: Frozen) -> None:
         if place.laws is None:
             st.caption(words.OVERLAP["lists"], help=words.OVERLAP["list.help"])
             for model in MODELS:
-                st.text_input(words.OVERLAP[model], listed(_default(model)), key=model, bind=BOUND)
+                st.session_state.setdefault(model, st.session_state.overlap_good[model])
+                st.text_input(words.OVERLAP[model], key=model)
 
 
 def _warp() -> dict[str, Any]:
@@ -256,18 +293,25 @@ def _take_own() -> None:
 def source() -> Frozen:
     """Draw what the two come from; the place that is frozen."""
     with st.container(horizontal=True, vertical_alignment="center", key="overlap_source"):
-        return _source()
+        place = _source()
+    shown, usual = {FROM: st.session_state.overlap_from}, {FROM: _sources()[0]}
+    if place.laws is None:
+        shown |= st.session_state.overlap_good
+        usual |= {model: listed(_default(model)) for model in MODELS}
+    elif st.session_state.overlap_place is not None:
+        shown[PLACE] = str(st.session_state.overlap_place)
+    _write(shown, usual)
+    return place
 
 
 def _source() -> Frozen:
-    usual, other = _sources()
+    st.session_state.pq_from = st.session_state.overlap_from
     chosen = st.segmented_control(
         words.OVERLAP["source"],
-        (usual, other),
-        default=usual,
+        _sources(),
         required=True,
         key="pq_from",
-        bind=BOUND,
+        on_change=_from_elsewhere,
         label_visibility="collapsed",
         width="content",
     )
@@ -281,6 +325,10 @@ def _source() -> Frozen:
     return _by_hand()
 
 
+def _from_elsewhere() -> None:
+    st.session_state.overlap_from = st.session_state.pq_from
+
+
 def _by_hand() -> Frozen:
     good = st.session_state.overlap_good
     laws = [weights(good[model]) for model in MODELS]
@@ -289,19 +337,18 @@ def _by_hand() -> Frozen:
     st.pills(
         words.OVERLAP["preset"],
         list(figures.PRESETS),
+        format_func=lambda name: words.OVERLAP["presets"].get(name, name),
         key="overlap_preset",
         wrap=True,
         on_change=_set_preset,
         label_visibility="collapsed",
     )
-    if PLACE in st.query_params:
-        del st.query_params[PLACE]
     size = max(map(len, laws))
     logits = []
     for law in laws:
         filled = np.array([*law, *(0.0,) * (size - len(law))])
         logits.append(np.log(filled, where=filled > 0, out=np.full(size, -math.inf)))
-    return Frozen((logits[0], logits[1]), NAMES.__getitem__, words.OVERLAP["by_hand"], f"hand {_good()}")
+    return Frozen((logits[0], logits[1]), NAMES.__getitem__, words.OVERLAP["modelled"], f"hand {_good()}")
 
 
 def _good() -> tuple[str, ...]:
@@ -334,8 +381,8 @@ def _of_places(run: Run) -> Frozen | None:
     chosen = _chosen(run, choices)
     shown = chosen
     if not choices[chosen].instant and st.session_state.get("overlap_asked") != (run.trace.header, chosen):
-        _offer(run, choices[chosen])
         shown = st.session_state.get("overlap_shown", next((at for at in choices if choices[at].instant), None))
+        _offer(run, choices[chosen], choices.get(shown))
         if shown not in choices:
             return None
     laws = positions.take(run, shown)
@@ -360,13 +407,9 @@ def _chosen(run: Run, choices: dict[int, Choice]) -> int:
     """Draw the lists of places; the position of the one that is wanted."""
     quick = [position for position, choice in choices.items() if choice.instant]
     usual = _usual(choices)
-    chosen = st.session_state.get("overlap_place", usual)
+    chosen = st.session_state.overlap_place
     if chosen not in choices:
         chosen = usual
-    if chosen != usual:
-        st.query_params[PLACE] = str(chosen)
-    elif PLACE in st.query_params:
-        del st.query_params[PLACE]
     st.session_state.update(quick_place=chosen if chosen in quick else None, any_place=chosen)
     if quick:
         st.pills(
@@ -394,11 +437,15 @@ def _chosen(run: Run, choices: dict[int, Choice]) -> int:
         if focus in choices and focus != chosen:
             label = words.OVERLAP["focus"].format(number=_number(choices[focus]))
             st.button(label, key="focus", on_click=_take, args=(focus,))
+        # Only a visitor who was there has a cursor to put.
+        if "decode" in st.session_state and st.button(words.OVERLAP["decode"], key="decode_place", type="tertiary"):
+            positions.point(run, chosen)
+            st.switch_page(words.PAGES["Decode"])
     return chosen
 
 
-def _offer(run: Run, choice: Choice) -> None:
-    """The button that asks the models for a place, and why it cannot or what is shown until then."""
+def _offer(run: Run, choice: Choice, shown: Choice | None) -> None:
+    """The button that asks the models for a place, and why it cannot or what is ``shown`` until then."""
     reason = positions.unavailable(run)
     st.button(
         words.OVERLAP["ask"].format(position=_number(choice)),
@@ -408,7 +455,8 @@ def _offer(run: Run, choice: Choice) -> None:
         on_click=_ask,
         args=(run.trace.header, choice.position),
     )
-    st.text(reason or words.OVERLAP["unasked"])
+    until = words.OVERLAP["unasked"].format(asked=_number(choice), shown=_number(shown)) if shown else ""
+    st.text(reason or until)
 
 
 def _usual(choices: dict[int, Choice]) -> int:
@@ -469,7 +517,8 @@ def panels(place: Frozen) -> Scene:
     every = _entrants(place, said, both)
     few = ids if hand else figures.likeliest(p, q, figures.COLUMNS)
     with st.container(border=True, key="card_rules"):
-        lies = st.session_state.get("wrong_drafts", False)
+        above = st.container()
+        lies = st.toggle(words.OVERLAP["wrong_drafts"], key="wrong_drafts", bind=BOUND)
         story = detail == words.DETAILS[0]
         shown = [
             one
@@ -478,8 +527,12 @@ def panels(place: Frozen) -> Scene:
         ]
         names = {one.name: (words.ENTRANTS[one.name], words.OVERLAP["hints"][one.name]) for one in shown}
         called = [place.called(i) for i in few]
-        components.rules(figures.rules(shown, few, called, names, story=story), detail=detail)
-        st.toggle(words.OVERLAP["wrong_drafts"], key="wrong_drafts", bind=BOUND)
+        with above:
+            components.rules(figures.rules(shown, few, called, names, story=story), detail=detail, badge="modelled")
+            if story:
+                st.caption(
+                    words.OVERLAP["story"].format(names=" · ".join(words.ENTRANTS[one] for one in RARE_ENTRANTS))
+                )
     return Scene(
         entrants=tuple(shown),
         labels=tuple(place.called(i) for i in ids),
@@ -511,9 +564,13 @@ def _picture(place: Frozen, p: Array, q: Array, ids: tuple[int, ...], said: dict
         note: Spans = ((f"{place.told} ", ""), *fill(words.OVERLAP["note.run"], count=f"{len(p):,}"))
         note += fill(words.OVERLAP.get(f"note.{place.laws.settings['drafter']}", ""))
         story = detail == words.DETAILS[0]
-        components.place(figures.picture(p, q, ids, place.called, title=title, note=note, story=story), detail=detail)
+        layout = figures.picture(p, q, ids, place.called, title=title, note=note, story=story)
+        components.place(layout, detail=detail, badge=place.badge)
         return
     note = fill(words.OVERLAP["note.hand" if said == PLAIN else "note.warped"])
+    for model, text in st.session_state.overlap_good.items():
+        if abs(sum(_numbers(text)) - 1) > SCALED:
+            note += fill(words.OVERLAP["scaled"], model=model)
     base = {model: _law(logits) for model, logits in zip(MODELS, place.logits, strict=True)}
     components.bend(
         figures.picture(p, q, ids, place.called, title=words.OVERLAP["title.hand"], note=note),
@@ -525,7 +582,9 @@ def _picture(place: Frozen, p: Array, q: Array, ids: tuple[int, ...], said: dict
         end=figures.scale(p, q, *base.values()),
         sizes=(figures.FEWEST, figures.MOST),
         names=NAMES,
+        warped=said != PLAIN,
         detail=detail,
+        badge=place.badge,
         on_bent=_bent,
     )
 

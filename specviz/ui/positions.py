@@ -110,6 +110,18 @@ def in_focus(run: Run) -> int | None:
     return round_.position + place if place < len(round_.emitted) else None
 
 
+def point(run: Run, position: int) -> None:
+    """Put Decode's cursor on the end of a place's round, and pin the place. ``run`` is the one that Decode shows."""
+    number, place = next(
+        (number, position - round_.position)
+        for number, round_ in enumerate(run.trace.rounds)
+        if 0 <= position - round_.position < len(round_.emitted)
+    )
+    events = session.view(run, story=False).timeline.events
+    session.move(max(at for at, event in enumerate(events) if event.round == number), story=False)
+    session.pick([number, place if place < len(run.trace.rounds[number].drafts) else -1])
+
+
 def take(run: Run, position: int) -> Laws | str:
     """Both rows at ``position``, or why they cannot be had, in a sentence of plain text.
 

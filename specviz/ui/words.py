@@ -156,6 +156,7 @@ RUNNING: dict[str, Any] = {
     "file": "from a file",
     "cancel": "Cancel",
     "left": "{progress}; about {time} left",
+    "left.rough": "{progress}; roughly {time} left, by the first steps alone",
     "left.soon": "{progress}; a few seconds left",
     "seconds": "{count} seconds",
     "minutes": "{count} minutes",
@@ -238,8 +239,9 @@ SWEEP: dict[str, Any] = RUNNING | {
     "none": "No recorded sweep is here. Measure this machine.",
 }
 GRID: dict[str, Any] = RUNNING | {
-    "here": "decoded here",
     "start": "Decode them all here",
+    "all": "All: {texts} texts of {tokens} tokens, {total:,} tokens in all{time}.",
+    "all.time": "; at the pace of those shown about {time}",
     "again": "Decode them all again",
     "progress": "{done:,} of {total:,} tokens",
     "cancelled": "Cancelled. The texts that were through by then are shown.",
@@ -260,7 +262,6 @@ ROUNDS = {"title": "Every round in words", "table": "as a table"}
 OVERLAP: dict[str, Any] = {
     "lead": "What two models share at a place is how often a coin keeps a draft there. Bend both, and try every rule.",
     "modelled": "modelled",
-    "by_hand": "by hand",
     "source": "Where the chances are from",
     "sources": {"run": "a place of the run", "hand": "bent by hand"},
     "preset": "Pairs to begin with",
@@ -268,11 +269,16 @@ OVERLAP: dict[str, Any] = {
     "other": "any other place",
     "ask": "Ask the models for place {position}",
     "ask.help": "One read of each model gives their chances for the whole vocabulary.",
-    "unasked": "The record lists a few tokens of this place only. The place before stays until the models are asked.",
+    "unasked": "The record lists a few tokens of this place only. "
+    "Place {shown} stays on screen until the models are asked for place {asked}.",
     "focus": "where Decode stands: {number}",
     "no_run": "No run is here: bend the two by hand.",
     "title.hand": "Bend what each model wants",
     "title.run": "What each model wanted: {label}",
+    "presets": {"default": "mirrored", "classic": "close"},
+    "story": "Numbers also shows {names}.",
+    "scaled": " {model} as typed did not add up to 1: it is scaled so that it does.",
+    "decode": "this place on Decode",
     "note.hand": "Drag the triangles or type: the other tokens share what is left.",
     "note.warped": "The triangles stay as bent; the bars are what temperature, top-k and top-p make of that.",
     "note.run": "The whole vocabulary is behind it: {count} tokens.",
@@ -302,12 +308,12 @@ OVERLAP: dict[str, Any] = {
         "gumbel_coupling": "both pick with the same noise",
         "token_match": "the target draws for itself",
         "block_verification": "drafts are judged together; one alone is judged as under Sampling",
-        "greedy": "both at temperature 0",
+        "greedy": "both at temperature 0: a draft stays where both have the same first choice",
         "resample_from_p": "after a rejection all of p is drawn from, gaps or not",
         "match_then_redraw": "a draw of the target’s that differs is thrown away for another",
-        "strike_out": "after a rejection p without the draft, though the coin was min(1, p/q)",
+        "strike_out": "after a rejection any token but the draft is drawn, by the target’s chances, gap or not",
         "q_before_temperature": "drafts are drawn at one temperature and reported at another",
-        "argmax_drafted_softmax_reported": "it drafts its first choice and reports chances",
+        "argmax_drafted_softmax_reported": "drafts its first choice (argmax), but reports its chances (softmax)",
     },
 }
 BEND = {
@@ -315,6 +321,9 @@ BEND = {
     "chance": "{model} of {token}",
     "add": "+ another token",
     "remove": "take {token} away",
+    "now": "→ {chance}",
+    "now.help": "{model} of {token} after temperature, top-k and top-p",
+    "clamped": "{typed} is no chance: one lies between 0 and 1, so it was taken as {chance}.",
 }
 
 ROOFLINE = {
@@ -352,7 +361,8 @@ BENCH = {
     "wrong": " (wrong)",
     "others": "others",
     "deal": "Deal {count:,} times",
-    "again": "Deal {count:,} again, another seed",
+    "again": "Deal {count:,} again, next seed",
+    "seed": "seed",
     "all": "All rules at once",
     "stop": "Stop",
     "stopped": "Stopped. What was dealt up to then stays.",
@@ -395,25 +405,32 @@ GAMMA: dict[str, Any] = {
     "theory_alpha": "shared (alpha)",
     "theory_c": "c: a drafter’s read, in reads of the target",
     "theory_gamma": "gamma γ: drafts a round",
-    "theory_ops": "c_ops: the drafter’s arithmetic over the target’s",
-    "from": "Opens at the embedded pair’s own: shared {alpha:.2f} over 40 prompts, c {c:.2f} on the machine that "
-    "recorded it.",
-    "today": "take today’s: {alpha:.2f}, c {c:.2f}",
-    "today.help": "Shared and c of {source}.",
-    "of_sweep": "the sweep below",
+    "theory_ops": "the drafter’s arithmetic for a token, over the target’s",
+    "from": "Opens at the embedded pair’s own: shared {alpha:.2f} over 40 prompts; a drafter’s read costs {cost} "
+    "on the machine that recorded it.",
+    "take": "take those of {name}: {alpha:.2f}, c {c:.2f}",
+    "take.story": "take those of {name}",
+    "take.help": "Shared and c of {source}.",
+    "whose": "Each has a shared of its own, for other texts share otherwise.",
+    "of_sweep": "the sweep below, all its prompts and fixed gammas",
     "of_run": "the run on Decode and the profile",
+    "badges": {"recorded": "recorded", "here": "measured", "file": "recorded"},
     "lose": "make it lose",
-    "lose.help": "Sets the sliders to a drafter that is half as dear as the target and agrees three times in ten, and "
-    "the sweep to what lost most.",
+    "lose.help": "Sets the sliders to a drafter whose read costs half the target’s and that agrees three times in ten, "
+    "and the sweep to what lost most.",
+    "unlose": "back",
+    "lost": "Set: shared {alpha:.2f}, a drafter’s read at {cost}, gamma {gamma}.",
+    "lost.most": " Below: prompts “{workload}”, {policy}, which lost most by the clock.",
     "engine": "Take it to your engine",
     "engine.lead": "Gamma {gamma} in four engines. TARGET and DRAFTER are your models’ names or files.",
+    "engine.story": "The flags for four engines are under Numbers.",
     "engine.none": "Gamma 0 is plain decoding: start the engine without a drafter.",
     "engine.page": "documentation",
     "sweep": "The same by the clock",
     "sweep.lead": "The same prompts under every gamma, one after the other round by round, so that a slow moment falls "
     "on all alike.",
-    "standing": "{pair} on {device}, {dtype} · {rule}, T = {temperature:g}, seed {seed} · {tokens} tokens a text · "
-    "{created}",
+    "standing": "{origin}: {pair} on {device}, {dtype} · {rule}, T = {temperature:g}, seed {seed} · "
+    "drafter: {drafter} · {tokens} tokens a text · {created}",
     "workload": "Prompts",
     "all": "all",
     "explained": "Gamma to explain",
@@ -424,7 +441,9 @@ GAMMA: dict[str, Any] = {
     "tokens": "tokens a text",
     "nothing": "Choose prompts, or write some of your own.",
     "measure": "What to measure with",
-    "amount": "{prompts} × {policies} ways to draft, {tokens} tokens each",
+    "amount": "{prompts} × {policies} ways to draft × {tokens} tokens = {total:,} tokens",
+    "about": ", about {time} if this machine is as fast as that of the sweep shown",
+    "drafter": "Who drafts",
     "prompts": ["1 prompt", "{count} prompts"],
 }
 
@@ -453,9 +472,9 @@ ENTRANTS = RULES | {
     "drafter_at_0": "Sampling, drafter at 0",
     "resample_from_p": "Dealt again from p",
     "match_then_redraw": "Match, then drawn anew",
-    "strike_out": "Draft struck out of p",
+    "strike_out": "Anything but the draft",
     "q_before_temperature": "q before temperature",
-    "argmax_drafted_softmax_reported": "argmax, softmax reported",
+    "argmax_drafted_softmax_reported": "First choice, told as chances",
 }
 """What is on trial at a place: the rules, and after them what is wrong, or given a wrong draft."""
 RARE_RULES = ("token_match", "block_verification")
@@ -685,7 +704,8 @@ GUMBEL: dict[str, Any] = {
     "race": "What races",
     "sources": {"gumbel": "a Gumbel run", "decode": "the run on Decode", "hand": "a few tokens"},
     "pair": "Two distributions",
-    "place": "place, of {last}",
+    "place": "place of the text, of {last}",
+    "nothing": "what is here",
     "noise": "noise (seed)",
     "noise.help": "0: the noise that the run had. Any other number is new noise for this place, the same each time.",
     "noise.hand": "Any number: the same noise each time.",
@@ -697,7 +717,7 @@ GUMBEL: dict[str, Any] = {
     "match_seed": "seed of the races",
 }
 TEXTS: dict[str, Any] = {
-    "title": "Swap the drafter, change gamma: the text stays",
+    "title": "Swap the drafter, change gamma: does the text stay?",
     "same": "the target’s own text, byte for byte",
     "differs": "another text",
     "reads": "reads",

@@ -93,6 +93,48 @@ def test_the_keyboard_bends_and_typing_does(page: Page) -> None:
     expect(typed(page, "q", "b")).to_have_value("1.00")
 
 
+def test_a_press_is_one_entry_of_the_history_and_back_and_forward_lead_to_one_state(page: Page) -> None:
+    def state(p: str, q: str, preset: str) -> None:
+        expect(page.get_by_role("textbox", name="p, the target’s")).to_have_value(p)
+        expect(page.get_by_role("textbox", name="q, the drafter’s")).to_have_value(q)
+        for model, law in (("p", p), ("q", q)):
+            expect(typed(page, model, "a")).to_have_value(f"{float(law.split(',')[0]):.2f}")
+        chosen = page.locator(".st-key-overlap_preset [aria-checked=true]")
+        expect(chosen).to_have_text(preset) if preset else expect(chosen).to_have_count(0)
+
+    mirrored = ("0.5, 0.3, 0.2", "0.2, 0.3, 0.5", "mirrored")
+    close = ("0.6, 0.2, 0.1, 0.1", "0.7, 0.2, 0.05, 0.05", "close")
+    bent = ("0.9, 0.05, 0.025, 0.025", "0.7, 0.2, 0.05, 0.05", "")
+    before = page.evaluate("history.length")
+    page.get_by_text("close", exact=True).click()
+    state(*close)
+    typed(page, "p", "a").fill("0.9")
+    page.keyboard.press("Tab")
+    state(*bent)
+    assert page.evaluate("history.length") == before + 2
+    for way, there in (
+        (page.go_back, close),
+        (page.go_back, mirrored),
+        (page.go_forward, close),
+        (page.go_forward, bent),
+    ):
+        way()
+        state(*there)
+
+
+def test_a_number_that_is_no_chance_is_told_and_the_others_come_back_as_they_were(page: Page) -> None:
+    typed(page, "p", "a").fill("7")
+    page.keyboard.press("Tab")
+    expect(page.locator(".bend .clamped")).to_have_text(
+        "7 is no chance: one lies between 0 and 1, so it was taken as 1."
+    )
+    expect(page.get_by_role("textbox", name="p, the target’s")).to_have_value("1, 0, 0")
+    typed(page, "p", "a").fill("0.5")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("textbox", name="p, the target’s")).to_have_value("0.5, 0.3, 0.2")
+    expect(page.locator(".bend .clamped")).to_be_hidden()
+
+
 def test_tokens_come_and_go(page: Page) -> None:
     page.get_by_role("button", name="+ another token").click()
     expect(typed(page, "p", "d")).to_have_value("0.10")

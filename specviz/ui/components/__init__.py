@@ -157,12 +157,13 @@ def _ignore() -> None:
     """Nobody listens."""
 
 
-def place(layout: Place, *, detail: str = words.DETAILS[1]) -> None:
+def place(layout: Place, *, detail: str = words.DETAILS[1], badge: str = "") -> None:
     """The place: on one baseline, or in lanes.
 
     ``detail`` is how much is shown: Story writes numbers at the tokens it tells of only, Formulas adds the formula.
+    ``badge`` says where the numbers come from, where not the whole page does.
     """
-    _place(key="place", data=asdict(layout) | {"words": words.PLACE, "detail": detail})
+    _place(key="place", data=asdict(layout) | {"words": words.PLACE, "detail": detail, "badge": badge})
 
 
 _bend = _component("bend", "baseline")
@@ -176,18 +177,21 @@ def bend(
     end: float,
     sizes: tuple[int, int],
     names: Sequence[str],
+    warped: bool,
     detail: str,
+    badge: str,
     on_bent: Callable[[], None],
 ) -> None:
     """The place of two laws that are bent by hand; its trigger ``bent`` is {"p": chances, "q": chances}.
 
     ``base`` are the laws as bent, by "p" and "q", and ``warp`` what is then done to each (temperature, top_k, top_p);
     ``layout`` shows the result. ``end`` is where the scale ends, ``sizes`` the fewest and the most tokens, and
-    ``names`` what so many are called.
+    ``names`` what so many are called. Where ``warped``, the result's numbers stand beside those that are bent.
     """
     fewest, most = sizes
-    more = {"base": base, "warp": warp, "end": end, "fewest": fewest, "most": most, "names": names, "detail": detail}
-    _bend(key="bend", data=asdict(layout) | more | {"words": words.PLACE | words.BEND}, on_bent_change=on_bent)
+    more = {"base": base, "warp": warp, "warped": warped, "end": end, "fewest": fewest, "most": most, "names": names}
+    said = {"words": words.PLACE | words.BEND, "detail": detail, "badge": badge}
+    _bend(key="bend", data=asdict(layout) | more | said, on_bent_change=on_bent)
 
 
 _exact = _component("exact")
@@ -209,9 +213,9 @@ def lines(layout: Lines, *, detail: str) -> None:
     _lines(key="lines", data=asdict(layout) | {"words": words.LINES, "numbers": detail != words.DETAILS[0]})
 
 
-def rules(layout: Exact, *, detail: str) -> None:
-    """One place under every rule, in frames; ``detail`` as in :func:`exact`."""
-    _exact(key="rules", data=asdict(layout) | {"words": words.EXACT, "detail": detail})
+def rules(layout: Exact, *, detail: str, badge: str) -> None:
+    """One place under every rule, in frames; ``detail`` as in :func:`exact`, ``badge`` as in :func:`place`."""
+    _exact(key="rules", data=asdict(layout) | {"words": words.EXACT, "detail": detail, "badge": badge})
 
 
 _lanes = _component("lanes")

@@ -10,11 +10,16 @@ const normal = (weights) => {
   return weights.map((weight) => weight / total);
 };
 
-/** The chances with token `index` at `value`: the others share what is left as before, or alike where they had nothing. */
-const bent = (law, index, value) => {
-  const share = Math.min(Math.max(value, 0), 1);
-  const rest = sum(law) - law[index];
-  return law.map((chance, other) => (other === index ? share : (1 - share) * (rest > 1e-9 ? chance / rest : 1 / (law.length - 1))));
+const clamped = (value) => Math.min(Math.max(value, 0), 1);
+
+/** What the others have beside token `index`, if it is anything to share by. */
+const besides = (law, index) => (law ? sum(law) - law[index] : 0);
+
+/** The chances with token `index` at `value`: the others share what is left as before; where they had nothing, as in `last`, or alike. */
+const bent = (law, index, value, last) => {
+  const share = clamped(value);
+  const by = [law, last].find((one) => one?.length === law.length && besides(one, index) > 1e-9) ?? law.map(() => 1);
+  return law.map((_, other) => (other === index ? share : ((1 - share) * by[other]) / besides(by, index)));
 };
 
 /** Temperature, top-k and top-p as in specviz/probability.py, for the picture while a handle moves. */
@@ -45,6 +50,7 @@ export default function ({ data: [data], parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".bend");
   const find = (selector) => root.querySelector(selector);
   const { words } = data;
+  root.last ??= {};
   // What the visitor is about to send is newer than what comes in.
   if (!root.held && !root.pause) root.laws = { p: [...data.base.p], q: [...data.base.q] };
 
@@ -54,10 +60,13 @@ export default function ({ data: [data], parentElement, setTriggerValue }) {
     setTriggerValue("bent", root.laws);
   };
   root.change = (model, index, value) => {
-    root.laws[model] = bent(root.laws[model], index, value);
+    // One that has it all leaves nothing to share by: the proportions of before come back with the others.
+    if (Math.max(...root.laws[model]) < 1) root.last[model] = root.laws[model];
+    root.laws[model] = bent(root.laws[model], index, value, root.last[model]);
     draw();
   };
   root.end = data.end;
+  root.warped = data.warped;
   const resize = (next) => {
     for (const model of MODELS) root.laws[model] = next(root.laws[model]);
     build();
@@ -102,7 +111,9 @@ export default function ({ data: [data], parentElement, setTriggerValue }) {
     node.inputMode = "decimal";
     node.onchange = () => {
       const value = Number(node.value.replace(",", "."));
+      find(".clamped").textContent = "";
       if (node.value.trim() && Number.isFinite(value)) {
+        if (value !== clamped(value)) find(".clamped").textContent = words.clamped.replace("{typed}", value).replace("{chance}", clamped(value));
         root.change(model, index, value);
         root.send();
       }
@@ -114,7 +125,7 @@ export default function ({ data: [data], parentElement, setTriggerValue }) {
   const build = () => {
     root.rows = root.laws.p.map((_, index) => {
       const label = data.names[index];
-      const parts = { line: make("span", "bar"), grips: MODELS.map((model) => grip(model, index)), inputs: MODELS.map((model) => input(model, index)) };
+      const parts = { line: make("span", "bar"), grips: MODELS.map((model) => grip(model, index)), inputs: MODELS.map((model) => input(model, index)), now: MODELS.map(() => make("span", "now")) };
       const less = make("button", "less", "×");
       less.type = "button";
       less.title = words.remove.replace("{token}", label);
@@ -124,7 +135,7 @@ export default function ({ data: [data], parentElement, setTriggerValue }) {
         parts.grips[which].setAttribute("aria-label", called);
         parts.inputs[which].setAttribute("aria-label", called);
       });
-      const node = make("div", "row", make("span", "token mono", label), make("span", "track", parts.line, ...parts.grips), ...parts.inputs, less);
+      const node = make("div", "row", make("span", "token mono", label), make("span", "track", parts.line, ...parts.grips), ...parts.inputs.map((node, which) => make("span", "", node, parts.now[which])), less);
       node.setAttribute("role", "listitem");
       return { node, less, ...parts };
     });
@@ -143,23 +154,26 @@ export default function ({ data: [data], parentElement, setTriggerValue }) {
       return { both, only_target: chance - both, only_drafter: q[index] - both };
     });
     const writing = root.getRootNode().activeElement;
-    root.rows.forEach(({ line, grips, inputs }, index) => {
+    root.rows.forEach(({ line, grips, inputs, now }, index) => {
       line.replaceChildren(...baseline(bars[index], data.end));
       MODELS.forEach((model, which) => {
         const chance = laws[model][index];
         grips[which].style.left = `${Math.min((100 * chance) / data.end, 100)}%`;
         grips[which].setAttribute("aria-valuenow", chance.toFixed(3));
         if (inputs[which] !== writing) inputs[which].value = typed(chance);
+        now[which].textContent = root.warped ? words.now.replace("{chance}", probability([p, q][which][index], 2)) : "";
+        now[which].title = words["now.help"].replace("{model}", model).replace("{token}", data.names[index]);
       });
     });
     const alpha = sum(bars.map(({ both }) => both));
-    const gap = probability(1 - alpha, 2);
+    const shared = probability(alpha, 2);
+    const gap = complement(shared, 1 - alpha);
     const moved = { label: data.together.label, both: alpha, only_target: 1 - alpha, only_drafter: 1 - alpha, written: [gap, gap] };
-    const moving = { ...data, shared: probability(alpha, 2), shared_times: `${Math.round(100 * alpha)} in 100` };
+    const moving = { ...data, shared, shared_times: `${Math.round(100 * TIE * alpha)} in 100` };
     find(".together").replaceChildren(...(root.held || root.pause ? together(moved, moving) : together(data.together, data)));
   };
 
-  find("h2").textContent = data.title;
+  titled(find("h2"), data.title, data.badge);
   const keys = ["both", "only_target", "only_drafter"].map((meaning) => key(meaning, words[meaning]));
   const handles = MODELS.map((model) => make("span", "key", handle(model), words.handle[model]));
   find(".legend").replaceChildren(...keys, make("span", "break"), ...sumKeys(words), ...handles);

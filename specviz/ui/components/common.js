@@ -11,12 +11,22 @@ const make = (tag, className, ...children) => {
 /** [text, kind] pairs: kind is "", "strong", "token" or both. */
 const spans = (pairs) => pairs.map(([text, kind]) => make(kind.includes("strong") ? "b" : "span", kind.includes("token") ? "token-text" : "", text));
 
+/** Makes up for the rounding error of a short sum. */
+const TIE = 1 + 1e-14;
+
 /** A probability that never looks like 0 or 1 unless it is; see specviz/figures/numbers.py. */
 const probability = (value, digits) => {
   if (value > 0 && value < 1e-4) return "<0.0001";
-  const certain = [0, 1].includes(value);
-  while (!certain && digits < 12 && [0, 1].includes(Number(value.toFixed(digits)))) digits += 1;
-  return value.toFixed(certain ? 0 : digits);
+  if ([0, 1].includes(value)) return value.toFixed(0);
+  const whole = value * TIE;
+  while (digits < 12 && [0, 1].includes(Number(whole.toFixed(digits)))) digits += 1;
+  return whole.toFixed(digits);
+};
+
+/** What is missing to 1, so that the two add up as they are written. */
+const complement = (written, value) => {
+  if (written.startsWith("<")) return probability(value, 2);
+  return probability(Number((1 - Number(written)).toFixed(12)), written.split(".")[1]?.length ?? 2);
 };
 
 /** A class name from Python's spelling of a meaning: only_target → only-target. */
@@ -26,6 +36,9 @@ const area = (meaning, width, height) => {
   if (height !== undefined) node.style.height = height;
   return node;
 };
+
+/** A panel's title and, where the panel says so itself, where its numbers come from. */
+const titled = (heading, title, badge) => heading.replaceChildren(title, ...(badge ? [" ", make("span", "origin", badge)] : []));
 
 const key = (meaning, word) => make("span", "key", area(meaning), word);
 

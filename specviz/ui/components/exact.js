@@ -60,7 +60,7 @@ const frame = (shown, number, data) => {
 export default function ({ data: [data], parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".exact");
   const find = (selector) => root.querySelector(selector);
-  find("h2").textContent = data.title;
+  titled(find("h2"), data.title, data.badge);
   find(".where").textContent = data.where;
   find(".note").replaceChildren(...spans(data.note));
   find(".legend").replaceChildren(...data.legend.map(([meaning, word]) => key(meaning, word)));

@@ -64,7 +64,7 @@ export default function ({ data: [data], parentElement }) {
     find(selector).textContent = text;
     find(selector).hidden = !text;
   };
-  find("h2").textContent = data.title;
+  titled(find("h2"), data.title, data.badge);
   find(".legend").replaceChildren(...legend(data));
   find(".note").replaceChildren(...spans(data.note));
   find(".note").hidden = !data.note.length;
