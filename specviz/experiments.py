@@ -31,6 +31,7 @@ Drafter = Literal["model", "target", "ngram", "none"]
 LONGEST_DRAFT = 12
 GRID_RULES = ("gumbel_coupling", "speculative_sampling")
 GRID_GAMMAS = tuple(range(1, 9))
+GRID_TOKENS = 64
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import torch
 from specviz.decoding.decoder import Decoder, Pair
 from specviz.decoding.profiling import DTYPES, device_name
 from specviz.decoding.settings import DrafterKind, Settings
-from specviz.experiments import GRID_GAMMAS, GRID_RULES, Grid, GridRun, Policy, Sweep, SweepRun
+from specviz.experiments import GRID_GAMMAS, GRID_RULES, GRID_TOKENS, Grid, GridRun, Policy, Sweep, SweepRun
 from specviz.trace import Pass, Round, tally
 
 
@@ -173,7 +173,7 @@ class Gridder(_Experiment):
         gammas: Sequence[int] = GRID_GAMMAS,
         temperature: float | None = None,
         seed: int = 0,
-        max_new_tokens: int = 64,
+        max_new_tokens: int = GRID_TOKENS,
     ) -> None:
         cells = [Policy(0, drafter="none")]
         cells += [Policy(gamma, drafter=one) for one, gamma in product(drafters or drafters_of(pair), gammas)]
