@@ -152,7 +152,7 @@ def test_the_exact_curve_lies_between_its_bounds(name: str, pair: str) -> None:
 
 
 def test_two_tokens_reach_the_most_and_the_tight_case_the_least() -> None:
-    two, tight = curves(gumbel.match(gumbel.TWO, "three tokens", 0)), curves(gumbel.match(gumbel.TIGHT, "the same", 0))
+    two, tight = curves(gumbel.match(gumbel.TWO, "three tokens", 0)), curves(gumbel.match(gumbel.WORST, "the same", 0))
     assert two["one noise"].y == pytest.approx(two["shared, 1 − TV"].y, abs=1e-12)
     assert tight["one noise"].y == pytest.approx(tight["(1 − TV)/(1 + TV)"].y, abs=1e-12)
     assert dict(zip(tight["one noise"].x, tight["one noise"].y, strict=True))[0.5] == pytest.approx(1 / 3)
@@ -173,16 +173,17 @@ def test_the_bars_of_the_races_hold_the_exact_chance(name: str) -> None:
 def test_a_noise_each_agrees_less_even_where_both_want_the_same() -> None:
     drawn = curves(gumbel.match(gumbel.MIX, "the same", 0))
     assert drawn["one noise"].y == pytest.approx([1.0] * gumbel.STEPS)
-    assert drawn["a noise each"].y == pytest.approx([0.38] * gumbel.STEPS)
+    assert drawn["noise of their own"].y == pytest.approx([0.38] * gumbel.STEPS)
 
 
 @pytest.mark.parametrize(
     ("family", "pair", "told"),
     [
-        (gumbel.HEAT, "the same", "best at 1 (1)"),
-        (gumbel.HEAT, "the tight case", "changes nothing"),
+        (gumbel.HEAT, "the same", "best at 1 (1)."),
+        (gumbel.HEAT, "the worst case", "changes nothing"),
+        (gumbel.HEAT, "three tokens", "best at 3 (0.75), the end of the axis, and still rising there."),
         (gumbel.HEAT, "nothing in common", "never agree"),
-        (gumbel.MIX, "the tight case", "less often than the most there is"),
+        (gumbel.MIX, "the worst case", "less often than the most there is"),
         (gumbel.MIX, "two tokens", "as often as anything could"),
     ],
 )
@@ -236,10 +237,38 @@ def test_the_two_lines_do_it(run: Trace, texts: Texts) -> None:
 @pytest.mark.parametrize("index", [0, 1, 5, -1])
 def test_a_place_is_shown_beside_its_record(index: int, run: Trace, texts: Texts) -> None:
     site = gumbel.sites(run)[index]
-    panel = gumbel.replay(site, texts, gumbel.check(run), "recorded")
+    whole = gumbel.check(run)
+    panel = gumbel.replay(site, texts, whole, "recorded", 12)
     assert all(line[2] == line[3] for line in panel.table.rows)
-    assert [line[0] for line in panel.table.rows if line[-1]] == [texts(site.written)]
-    assert panel.numbers[0].endswith("the same.")
+    assert [line[0] for line in panel.table.rows if "⚑" in line[0]] == [f"{texts(site.written)} ⚑"]
+    assert panel.story.endswith("is first home again, as in the text.")
+    assert f"Place {site.number} of the text (position {site.position}" in panel.table.caption
+    assert gumbel.replay(site, texts, whole, "recorded").table.columns == ("token", "p", "g", "log p + g")
+    assert not gumbel.replay(site, texts, whole, "recorded", 0).table.rows
+
+
+def test_what_follows_from_seed_and_position_is_the_noise_and_not_the_token(run: Trace, texts: Texts) -> None:
+    story = gumbel.replay(gumbel.sites(run)[0], texts, gumbel.check(run), "recorded").story
+    assert story.startswith("The noise follows from the seed and the position alone. The token needs the text so far")
+
+
+def test_places_of_the_text_count_from_1(run: Trace) -> None:
+    assert [site.number for site in gumbel.sites(run)] == list(range(1, len(run.text_ids) + 1))
+    assert all(run.text_ids[site.number - 1] == site.written for site in gumbel.raced(run))
+
+
+@pytest.mark.parametrize("seed", range(1, 60))
+def test_lanes_that_look_different_have_different_times(seed: int) -> None:
+    row, texts = gumbel.by_hand(PAIRS["flat and steep"], seed)
+    shown = gumbel.with_new_noise(row, texts, "title", seed)
+    lanes = [
+        (lane.length, time)
+        for bar in shown.place.bars
+        for lane, time in zip((bar.target, bar.drafter), bar.written, strict=True)
+        if lane is not None and not lane.beyond
+    ]
+    for one, time in lanes:
+        assert all(time != other for length, other in lanes if abs(length - one) > 0.011)
 
 
 def test_a_run_without_shared_noise_is_no_race_of_record(run: Trace) -> None:
@@ -321,6 +350,7 @@ def test_a_cell_is_same_where_the_bytes_are() -> None:
 
 def test_the_story_names_the_rule_that_keeps_and_the_one_that_changes() -> None:
     assert "under Gumbel only the number of reads" in laid(WHOLE).story
+    assert "each of the three texts is the target’s own" in laid(WHOLE).story
     assert "Under Sampling the text may change" in laid(WHOLE).story
     assert "3/3" in laid(WHOLE).matrices[0].told
     assert "1/2" in laid(WHOLE).matrices[1].told
@@ -333,9 +363,17 @@ def test_a_rule_that_breaks_its_promise_is_not_praised() -> None:
     assert "nearly tie, or there is a fault" in laid(broken).matrices[0].told
 
 
+def test_where_the_target_drafts_for_itself_another_text_is_no_fault() -> None:
+    itself = cell("speculative_sampling", "target", 1, OTHER)
+    sampling = laid(grid(cell("speculative_sampling", "none", 0), itself, temperature=1.0)).matrices[0]
+    assert "though every draft is kept" in sampling.why
+    assert not any(matrix.why for matrix in laid(WHOLE).matrices)
+
+
 @pytest.mark.parametrize("some", [grid(), grid(cell("gumbel_coupling", "none", 0))])
 def test_before_anything_was_drafted_no_text_is_said_to_stay_or_to_change(some: Grid) -> None:
     assert "so far there is no text to compare" in laid(some).story
+    assert invariance.telling(some) is None
 
 
 def test_two_texts_side_by_side() -> None:
@@ -370,7 +408,7 @@ def test_a_text_that_ends_early_is_the_beginning_of_the_other() -> None:
     two = laid(cut).compared
     assert two is not None
     assert not two.same
-    assert two.told.startswith("One is the beginning of the other")
+    assert two.told == "The same as far as both go: one has 4 tokens and the other 2."
 
 
 @pytest.mark.parametrize("some", [grid(), grid(cell("gumbel_coupling", "model", 1)), grid(WHOLE.runs[0])])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,10 @@ class Gumbel:
         return [m.value[len(":gray-badge[") : -1] for m in self.test.markdown if "-badge[" in m.value]
 
     @property
+    def first_place(self) -> Any:
+        return int(self.test.select_slider(key="race_place").options[0])
+
+    @property
     def race(self) -> Any:
         return self.data("place")[0]
 
@@ -74,7 +79,7 @@ def test_a_cold_deep_link_shows_the_whole_page() -> None:
     assert [title.value for title in page.test.title] == ["Gumbel"]
     assert tuple(title.value for title in page.test.subheader) == PANELS
     assert page.race["mode"] == "race"
-    assert page.badges == ["recorded", "recorded", "modelled, circles simulated", "recorded"]
+    assert page.badges == ["recorded", "recorded", "modelled · simulated", "recorded · simulated"]
     assert not page.test.warning
     assert [e.proto.component_name for e in page.test.get("bidi_component")][-1] == "specviz_plot_library"
 
@@ -93,14 +98,14 @@ print(sorted({{"torch", "transformers"}} & set(sys.modules)))
 
 def test_it_steps_through_the_places_of_the_run() -> None:
     page = Gumbel()
-    here = page.test.slider(key="race_place").value
+    here = page.test.select_slider(key="race_place").value
     before = page.race["title"]
     page.press("place_step")
-    assert page.test.slider(key="race_place").value == here + 1
+    assert page.test.select_slider(key="race_place").value == here + 1
     assert page.race["title"] != before
     page.press("place_back")
     assert page.race["title"] == before
-    assert page.set("slider", "race_place", 1).test.button(key="place_back").disabled
+    assert page.set("select_slider", "race_place", page.first_place).test.button(key="place_back").disabled
 
 
 def test_new_noise_is_another_race_and_the_old_one_comes_back() -> None:
@@ -134,7 +139,7 @@ def test_every_family_has_its_chart() -> None:
         assert plot["table"]["rows"]
         chosen = any(box.key == "match_pair" for box in page.test.selectbox)
         assert chosen == (name in figures.OWN_PAIR)
-        assert page.badges[2] == ("recorded" if name == figures.RUN else "modelled, circles simulated")
+        assert page.badges[2] == ("recorded" if name == figures.RUN else "modelled · simulated")
 
 
 @pytest.mark.parametrize("detail", words.DETAILS)
@@ -150,8 +155,8 @@ def test_every_place_of_the_run_is_played_again() -> None:
     page = Gumbel()
     told = next(text for text in page.texts if "places of this run" in text)
     assert "the winner is the token of the text at 96 of 96" in told
-    page.set("slider", "replay", 50)
-    assert any(text.endswith("the same.") for text in page.texts)
+    page.set("select_slider", "replay", 50)
+    assert any(text.endswith("is first home again, as in the text.") for text in page.texts)
 
 
 # --- invariance -------------------------------------------------------------------------------------------------------
@@ -202,7 +207,7 @@ def test_a_grid_without_texts_and_no_grid_at_all(tmp_path: Path, monkeypatch: py
 
 
 def test_a_strange_grid_is_shown_as_text() -> None:
-    said = {"rule": "<b>*x*</b>" + "y" * 500, "drafter": "model", "gamma": 3, "ids": [0], "target_passes": 1}
+    said = {"rule": "gumbel_coupling", "drafter": "model", "gamma": 3, "ids": [0], "target_passes": 1}
     runs = [said | {"drafter_passes": 0, "seconds": 0.0}, said | {"drafter": "none", "gamma": 0} | {"ids": []}]
     runs[1] |= {"drafter_passes": 0, "seconds": 0.0}
     plain = {"kind": "grid", "schema_version": 1, "created": "", "pair": "\u202e" * 50, "device": "d", "dtype": "f"}
@@ -271,4 +276,52 @@ def test_a_gumbel_run_on_decode_is_the_one_that_races() -> None:
     test.segmented_control(key="race").set_value("decode").run()
     assert not test.exception
     assert figures.raced(run.trace)
-    assert test.slider(key="race_place").max == len(figures.raced(run.trace))
+    numbers = [str(site.number) for site in figures.raced(run.trace)]
+    assert list(test.select_slider(key="decode_place").options) == numbers
+
+
+def test_a_link_to_the_run_on_decode_needs_no_visit_there() -> None:
+    page = Gumbel(race="the run on Decode", decode_place="9")
+    assert not page.test.warning
+    assert page.test.segmented_control(key="race").value == "decode"
+    assert page.test.select_slider(key="decode_place").value == 9
+
+
+def test_a_place_has_one_number_wherever_it_is_named() -> None:
+    page = Gumbel(race_place="12", replay="12")
+    assert page.test.select_slider(key="race_place").value == 12
+    assert any("Place 12: " in text for text in page.texts)
+    assert "96" in page.test.select_slider(key="race_place").label
+
+
+def test_a_run_here_begins_with_the_prompt_and_seed_of_what_is_shown() -> None:
+    page = Gumbel()
+    shown = experiments.load(Grid, (SHIPPED / "grid" / "gumbel_coupling.json").read_text())
+    assert words.PRESETS[page.test.selectbox(key="grid_prompt").value] == shown.prompt
+    assert page.test.number_input(key="grid_seed").value == shown.seed
+    assert any("50 texts of 64 tokens, 3,200 tokens" in text and "minutes" in text for text in page.texts)
+
+
+def test_texts_that_are_not_there_are_neither_chosen_nor_praised() -> None:
+    page = Gumbel()
+    sampling = [name for name in page.test.selectbox(key="text_two").options if name.startswith("Sampling: small")]
+    page.set("selectbox", "text_one", sampling[2]).set("selectbox", "text_two", sampling[4])
+    shown = experiments.load(Grid, (SHIPPED / "grid" / "gumbel_coupling.json").read_text())
+    page.test.session_state["grid"] = replace(shown, runs=shown.runs[:1])
+    page.run()
+    assert not [box for box in page.test.selectbox if box.key in ("text_one", "text_two")]
+    assert page.data("grid")[0]["compared"] is None
+    assert not any("byte for byte" in text for text in page.texts)
+    page.test.session_state["grid"] = replace(shown, runs=shown.runs[:2])
+    page.run()
+    assert any("the one text so far is the target’s own" in text for text in page.texts)
+    for box, run in zip(("text_one", "text_two"), shown.runs, strict=False):
+        assert page.test.selectbox(key=box).value in page.test.selectbox(key=box).options
+        assert run.drafter == "none" or f"gamma {run.gamma}" in page.test.selectbox(key=box).value
+
+
+def test_a_story_has_no_numbers_of_the_noise() -> None:
+    page = Gumbel(detail="Story")
+    assert not any("log p + g" in part.value for part in page.test.markdown)
+    assert any("is first home again" in text for text in page.texts)
+    assert any("g recorded" in part.value for part in Gumbel(detail="Formulas").test.markdown)

@@ -276,6 +276,7 @@ def test_models_that_cannot_be_loaded_are_told_as_plain_text(monkeypatch: pytest
     ("done", "seconds", "told"),
     [
         (1, 1.0, "1 of 80 samples"),
+        (2, 4.0, "2 of 80 samples; roughly 3 minutes left, by the first steps alone"),
         (10, 4.0, "10 of 80 samples; about 30 seconds left"),
         (40, 12.0, "40 of 80 samples; about 15 seconds left"),
         (40, 91.0, "40 of 80 samples; about 2 minutes left"),

@@ -61,7 +61,7 @@ PAIRS = {
     "two tokens": Pair((THIRD, 1 - THIRD), (1 - THIRD, THIRD)),
     "nearly the same": Pair((0.6, 0.2, 0.1, 0.1), (0.7, 0.2, 0.05, 0.05)),
     "flat and steep": Pair((0.25, 0.25, 0.25, 0.25), (0.4, 0.3, 0.2, 0.1)),
-    "the tight case": Pair((0.5, 0.5, 0.0), (0.5, 0.0, 0.5)),
+    "the worst case": Pair((0.5, 0.5, 0.0), (0.5, 0.0, 0.5)),
     "the same": Pair((0.5, 0.3, 0.2), (0.5, 0.3, 0.2)),
     "nothing in common": Pair((0.6, 0.4, 0.0, 0.0), (0.0, 0.0, 0.5, 0.5)),
 }
@@ -73,9 +73,10 @@ PAIRS = {
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A place of a run's text: the round that wrote it, the draft there (None: the closing token), its row, and the
-    token that stands in the text."""
+    """A place of a run's text: its number there, from 1, the round that wrote it, the draft there (None: the closing
+    token), its row, and the token that stands in the text."""
 
+    number: int
     round: Round
     draft: int | None
     row: Row
@@ -89,14 +90,15 @@ class Site:
 
 def sites(trace: Trace) -> tuple[Site, ...]:
     """Every place of the text whose row was recorded, in order."""
-    found = []
+    found, number = [], 0
     for round_ in trace.rounds:
         for index, token_id in enumerate(round_.emitted):
+            number += 1
             draft = index if index < len(round_.drafts) else None
             closing = round_.closing.row if round_.closing is not None else None
             row = round_.drafts[index].row if draft is not None else closing
             if row is not None:
-                found.append(Site(round_, draft, row, token_id))
+                found.append(Site(number, round_, draft, row, token_id))
     return tuple(found)
 
 
@@ -335,8 +337,8 @@ class Family:
     pairs: tuple[Pair, ...]
 
 
-MIX, HEAT, TWO, TIGHT, RUN = "from p to q", "drafter’s temperature", "two tokens", "the tight case", "places of the run"
-FAMILIES = (MIX, HEAT, TWO, TIGHT, RUN)
+MIX, HEAT, TWO, WORST, RUN = "from p to q", "drafter’s temperature", "two tokens", "the worst case", "places of the run"
+FAMILIES = (MIX, HEAT, TWO, WORST, RUN)
 OWN_PAIR = (MIX, HEAT)
 """Families of a pair that can be chosen."""
 
@@ -357,7 +359,12 @@ def family(name: str, chosen: str) -> Family:
         two = tuple(Pair((1 - t / 2, t / 2), (t / 2, 1 - t / 2)) for t in parts)
         return Family("shared", "two tokens: agreement reaches 1 − TV, the most there is", parts, two)
     tight = tuple(Pair((1 - t, t, 0.0), (1 - t, 0.0, t)) for t in parts)
-    return Family("what only one model wants", "each model has a token of its own: the worst case", parts, tight)
+    return Family(
+        "what only one model wants",
+        "each model has a token of its own that the other never says: the worst case",
+        parts,
+        tight,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,12 +410,12 @@ CURVES: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("most", "shared, 1 − TV: the most there is", {"color": "both", "dash": "solid", "width": 2}),
     ("exact", "one noise: the exact chance", {"color": "ink", "dash": "solid", "width": 3}),
     ("least", "(1 − TV)/(1 + TV): the least", {"color": "muted", "dash": "dash", "width": 2}),
-    ("independent", "a noise each: Σ p·q", {"color": "muted", "dash": "dot", "width": 2}),
+    ("independent", "noise of their own: Σ p·q", {"color": "muted", "dash": "dot", "width": 2}),
 )
 FORMULA = (
     "P(match) = Σ_x 1 / Σ_y max(p_y / p_x, q_y / q_x), over the x that both can say\n"
     "(1 − TV)/(1 + TV) ≤ P(match) ≤ 1 − TV = Σ min(p, q)\n"
-    "two tokens: P(match) = 1 − TV      a noise each: Σ p·q      (Daliri et al. 2024, arXiv 2408.07978)"
+    "two tokens: P(match) = 1 − TV      noise of their own: Σ p·q      (Daliri et al. 2024, arXiv 2408.07978)"
 )
 
 
@@ -461,7 +468,7 @@ def match(name: str, chosen: str, seed: int) -> Panel:
         _told(name, found, along),
         (
             f"At the right end: one noise {probability(last.exact, 3)}, 1 − TV {probability(last.most, 3)}, "
-            f"(1 − TV)/(1 + TV) {probability(last.least, 3)}, a noise each {probability(last.independent, 3)}.",
+            f"(1 − TV)/(1 + TV) {probability(last.least, 3)}, noise of their own {probability(last.independent, 3)}.",
             f"Circles: {RACES:,} races each through the decoder’s own rule, seed {seed}, with 95 % bars; "
             f"{STEPS - outside} of {STEPS} bars hold the exact chance. About one in twenty may miss it.",
         ),
@@ -470,7 +477,7 @@ def match(name: str, chosen: str, seed: int) -> Panel:
         drawn,
         f"Chance of agreement while {along.told}: the exact curve lies between (1 − TV)/(1 + TV) and 1 − TV, and the "
         "simulated circles lie on it.",
-        "modelled, circles simulated",
+        "modelled · simulated",
     )
 
 
@@ -490,25 +497,33 @@ def _curves(drawn: go.Figure, at: Sequence[float], values: Mapping[str, Sequence
 def _told(name: str, found: Sequence[Agreement], along: Family) -> str:
     if name == TWO:
         return "Of two tokens, both races have one winner as often as anything could: by all that the two share."
-    if name == TIGHT:
+    if name == WORST:
         return "Each model has a token that the other never says: agreement falls to the least that is promised."
     lost = max(range(len(found)), key=lambda i: found[i].most - found[i].exact)
     if max(one.most for one in found) < SEEN:
         return "Nothing in common: the two never agree, whatever the noise."
     if found[lost].most - found[lost].exact < SEEN:
-        return "One noise agrees as often as anything could; with a noise each they would agree less."
+        return "One noise agrees as often as anything could; with noise of their own the models would agree less."
     if name == HEAT:
         if max(one.exact for one in found) - min(one.exact for one in found) < SEEN:
             return "Here the drafter’s temperature changes nothing: not the agreement, and never the text."
-        best = max(range(len(found)), key=lambda i: found[i].exact)
         return (
-            f"Only the agreement changes with the drafter’s temperature, never the text; here it is best at "
-            f"{along.at[best]:.2g} ({probability(found[best].exact)})."
+            "Only the agreement changes with the drafter’s temperature, never the text; of those shown it is best at "
+            f"{_best(found, along.at)}."
         )
     return (
         "One noise agrees less often than the most there is: the price of never asking the other model. It is at most "
         f"{probability(found[lost].most - found[lost].exact)} here."
     )
+
+
+def _best(found: Sequence[Agreement], at: Sequence[float]) -> str:
+    """Where agreement is most likely, and whether it would be more so beyond the end."""
+    best = max(range(len(found)), key=lambda i: found[i].exact)
+    inner = {0: 1, len(found) - 1: -2}.get(best)
+    rising = inner is not None and found[best].exact > found[inner].exact
+    told = f"{at[best]:.2g} ({probability(found[best].exact)})"
+    return f"{told}, the end of the axis, and still rising there" if rising else told
 
 
 def places(trace: Trace, badge: str) -> Panel:
@@ -536,17 +551,16 @@ def places(trace: Trace, badge: str) -> Panel:
             marker={"symbol": symbol, "size": 8, "color": tone, "line": {"color": tone, "width": 2}},
             name=sign,
             hovertemplate=[
-                f"position {site.position}: shared {x:.3f}, chance {y:.3f}, {sign}<extra></extra>"
-                for x, y, site in some
+                f"place {site.number}: shared {x:.3f}, chance {y:.3f}, {sign}<extra></extra>" for x, y, site in some
             ],
         )
     expected = sum(y for _, y, _ in known)
     spread = math.sqrt(sum(max(y * (1 - y), 0.0) for _, y, _ in known))
     table = Table(
         "Every judged place of the run",
-        ("position", "1 − TV", "chance of agreement", "(1 − TV)/(1 + TV)", ""),
+        ("place", "1 − TV", "chance of agreement", "(1 − TV)/(1 + TV)", ""),
         tuple(
-            (str(site.position), probability(x, 4), probability(y, 4), probability(x / (2 - x), 4), _fate(site))
+            (str(site.number), probability(x, 4), probability(y, 4), probability(x / (2 - x), 4), _fate(site))
             for x, y, site in known
         ),
     )
@@ -585,6 +599,10 @@ REPLAY = (
     "k = the upper 52 bits of hash(seed, “gumbel”, position, token)\n"
     "u = (k + ½) / 2⁵²      g = −log(−log u)      first home = argmax(log p + g)"
 )
+
+
+REPLAY_DIGITS = (0, 3, numbers.MOST_DIGITS)
+"""Of the noise, by how much is shown: none in a story."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -661,43 +679,65 @@ def lines(site: Site, texts: Texts) -> str:
     )
 
 
-def replay(site: Site, texts: Texts, whole: Check, badge: str) -> Panel:
-    """One place played again beside its record, and what became of all the others."""
+def replay(site: Site, texts: Texts, whole: Check, badge: str, digits: int = 3) -> Panel:
+    """One place played again, and what became of all the others: its table has numbers of so many digits, beside the
+    recorded ones where those can be told from them, and no rows of none."""
     played = sorted(_numbers(site), key=lambda one: score(one[0], "target"), reverse=True)[: place.ROWS]
     won = _winner(played)
+    beside = digits >= numbers.MOST_DIGITS
+
+    def line(token: Token, g: float) -> tuple[str, ...]:
+        total = _sum(token, g)
+        return (
+            f"{texts(token.id)}{' ⚑' if token.id == won else ''}",
+            probability(token.p),
+            *((_signed(token.noise or 0.0, digits),) if beside else ()),
+            _signed(g, digits),
+            _signed(total, min(digits, 4)) if total > -math.inf else "never",
+        )
+
     table = Table(
-        f"Position {site.position}, seed {seed_of(site)}: recorded, and computed again now",
-        ("token", "p", "g recorded", "g again", "log p + g", ""),
-        tuple(
-            (
-                texts(token.id),
-                probability(token.p),
-                _signed(token.noise or 0.0, 12),
-                _signed(g, 12),
-                _signed(_sum(token, g)) if _sum(token, g) > -math.inf else "never",
-                "⚑ first home" if token.id == won else "",
-            )
-            for token, g in played
-        ),
+        f"Place {site.number} of the text (position {site.position} with the prompt), seed {seed_of(site)}: "
+        f"g computed again now{' beside the recorded one' if beside else ''}; ⚑ first home",
+        ("token", "p", *(("g recorded", "g again") if beside else ("g",)), "log p + g"),
+        tuple(line(*one) for one in played) if digits else (),
     )
-    agree = "the same" if won == site.written else "another"
     story = (
-        "A token follows from the seed and its position alone, not from what was drawn before it. So any place can be "
-        "played again by itself: no generator to wind forward, no drafter, no gamma."
+        "The noise follows from the seed and the position alone. The token needs the text so far too, for that makes "
+        "p, and nothing of how the text was drafted or drawn: no generator to wind forward, no drafter, no gamma. So "
+        "any place can be played again by itself."
         if whole.largest < FAITHFUL
         else "This record’s noise is not what its seed and positions give here: another program made it, or the file "
         "was changed."
     )
     return Panel(
         "Why it helps debugging: any place, again",
-        story,
+        f"{story}\nPlace {site.number}: {_again(won, site, texts)}.",
         (
-            f"Position {site.position}: first home {'nobody' if won is None else texts(won)}, "
-            f"in the text {texts(site.written)}: {agree}.",
-            f"All {whole.places} places of this run, {whole.compared:,} numbers: the largest difference from the "
-            f"record is {whole.largest:.1g}; the winner is the token of the text at {whole.same} of {whole.places}.",
+            f"All {whole.places} places of this run, {whole.compared:,} numbers: {_distance(whole.largest)}; the "
+            f"winner is the token of the text at {whole.same} of {whole.places}.",
         ),
         REPLAY,
         table,
-        badge=badge,
+        badge=f"{badge} · simulated",
+    )
+
+
+def _again(won: int | None, site: Site, texts: Texts) -> str:
+    if won is None:
+        return f"nobody is home, and the text has {texts(site.written)}"
+    if won == site.written:
+        return f"{texts(won)} is first home again, as in the text"
+    return f"{texts(won)} is first home now, and the text has {texts(site.written)}"
+
+
+def _distance(largest: float) -> str:
+    """How far numbers played again are from the recorded ones."""
+    if largest == 0:
+        return "each is the recorded one, to the last digit"
+    agree = math.floor(-math.log10(largest))
+    return (
+        f"each agrees with the record to {numbers.count(agree)} digits after the point"
+        if largest < FAITHFUL
+        else f"the largest difference from the record is {largest:.1g}"
     )

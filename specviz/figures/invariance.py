@@ -35,11 +35,13 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """One rule: a row a drafter, a column a gamma; None where that was not decoded."""
+    """One rule: a row a drafter, a column a gamma; None where that was not decoded. ``why`` says what would look like a
+    fault and is none."""
 
     rule: str
     title: str
     told: str
+    why: str
     alone: Cell
     gammas: tuple[int, ...]
     rows: tuple[tuple[str, tuple[Cell | None, ...]], ...]
@@ -125,7 +127,7 @@ def _matrix(
     cells = [one for _, row in rows for one in row if one is not None]
     itself = cell(alone)
     assert itself is not None
-    return Matrix(rule, rules.get(rule, prose(rule)), _told(grid, rule, cells), itself, gammas, rows)
+    return Matrix(rule, rules.get(rule, prose(rule)), _told(grid, rule, cells), _why(grid, rule), itself, gammas, rows)
 
 
 def _told(grid: Grid, rule: str, cells: list[Cell]) -> str:
@@ -149,29 +151,42 @@ def _told(grid: Grid, rule: str, cells: list[Cell]) -> str:
     )
 
 
+def _why(grid: Grid, rule: str) -> str:
+    """Why another text comes out even where the target drafts for itself; empty where none does."""
+    alone, itself = grid.alone(rule), [run for run in grid.runs if (run.rule, run.drafter) == (rule, "target")]
+    differs = alone is not None and any(grid.text(run) != grid.text(alone) for run in itself)
+    if not differs or rule in SAME_TEXT or not grid.temperature:
+        return ""
+    return (
+        "Even the target itself as drafter writes another text, though every draft is kept: drafts are drawn with "
+        "other random numbers than the target’s own words, so the chances are the same and the words are not."
+    )
+
+
 def _story(matrices: tuple[Matrix, ...]) -> str:
     told = [(m.title, [cell.same for _, row in m.rows for cell in row if cell is not None]) for m in matrices]
-    kept = [title for title, same in told if same and all(same)]
+    kept = [(title, len(same)) for title, same in told if same and all(same)]
     changed = [title for title, same in told if not all(same)]
-    if kept and changed:
-        return (
-            f"Swap the drafter, change gamma: under {kept[0]} only the number of reads changes and every text stays, "
-            f"byte for byte. Under {changed[0]} the text may change, and does."
-        )
     if kept:
-        return "Swap the drafter, change gamma: only the number of reads changes; every text stays, byte for byte."
+        title, texts = kept[0]
+        stays = f"each of the {count(texts)} texts" if texts > 1 else "the one text so far"
+        held = f"under {title} only the number of reads changes; {stays} is the target’s own, byte for byte."
+        return f"Swap the drafter, change gamma: {held}" + (
+            f" Under {changed[0]} the text may change, and does." if changed else ""
+        )
     if changed:
         return "Swap the drafter, change gamma: here the text changes with them."
     return "Swap the drafter, change gamma: so far there is no text to compare with what the target writes alone."
 
 
 def telling(grid: Grid) -> tuple[Key, Key] | None:
-    """The texts to open with: the target alone under the first rule, and the one that took the fewest reads there."""
-    alone = next((found for rule in grid.rules() if (found := grid.alone(rule)) is not None), None)
-    if alone is None:
-        return None
-    drafted = [run for run in grid.runs if run.rule == alone.rule and run.drafter != "none"]
-    return key_of(alone), key_of(min(drafted, key=lambda run: run.target_passes, default=alone))
+    """The texts to open with: the target alone under the first rule with drafts, and the one that took the fewest reads
+    there; None where nothing was drafted."""
+    for rule in grid.rules():
+        drafted = [run for run in grid.runs if run.rule == rule and run.drafter != "none"]
+        if (alone := grid.alone(rule)) is not None and drafted:
+            return key_of(alone), key_of(min(drafted, key=lambda run: run.target_passes))
+    return None
 
 
 def _compared(grid: Grid, ours: GridRun, theirs: GridRun, named: Mapping[Key, str]) -> Compared:
@@ -184,7 +199,7 @@ def _compared(grid: Grid, ours: GridRun, theirs: GridRun, named: Mapping[Key, st
     else:
         agree = next((i for i, (a, b) in enumerate(zip(ours.ids, theirs.ids, strict=False)) if a != b), None)
         told = (
-            f"One is the beginning of the other: {len(ours.ids):,} and {len(theirs.ids):,} tokens."
+            f"The same as far as both go: one has {len(ours.ids):,} tokens and the other {len(theirs.ids):,}."
             if agree is None
             else "They part at the first token."
             if not agree

@@ -16,6 +16,8 @@ from specviz.trace import Rest, Row, Token
 VIEW = (3.0, 12.0)
 """How many times the slower winner's time the picture is wide: at least, and at most, to show how far one model's
 winner is behind in the other's race."""
+SEEN = 1 / 100
+"""Lanes that differ by this part of the picture look different, so their times are written differently."""
 LATEST = 999_999.5
 """Times from here on are written as ">999,999"."""
 
@@ -90,12 +92,13 @@ class Race:
         return Lane(min(share, 1.0), share > 1, winner is not None and winner.id == token.id)
 
     def written(self, token: Token | None, model: str) -> str:
-        """The token's time, with as many digits as tell the first two home apart."""
+        """The token's time, with as many digits as tell the first two home apart, and lanes that look different."""
         value = time(token, model)
         if value == math.inf:
             return "never"
         first, *later = sorted({time(token, model) for token in self.field})[:2]
-        digits = next((d for d in range(2, 9) if not later or f"{first:.{d}f}" != f"{later[0]:.{d}f}"), 9)
+        least = min(max(2, math.ceil(-math.log10(SEEN * self.limit()))), 9)
+        digits = next((d for d in range(least, 9) if not later or f"{first:.{d}f}" != f"{later[0]:.{d}f}"), 9)
         if value < 100:
             return f"{value:.{digits}f}"
         return f"{value:,.0f}" if value < LATEST else ">999,999"

@@ -18,44 +18,25 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import streamlit as st
 
 from specviz import experiments
-from specviz.experiments import Grid, Sweep
+from specviz.experiments import MOST_BYTES, Grid, Job, Sweep
 from specviz.models.catalogue import EMBEDDED
 from specviz.ui import recordings, sharing, words
 from specviz.ui.loader import loader
 from specviz.ui.pool import device_pool
 
 RECORDED, HERE, FILE = "recorded", "here", "file"
-MAX_BYTES = 1_000_000
 PAINT_S, POLL_S, REDRAW_S = 0.1, 0.2, 5.0
 TELLING = 1 / 8
-"""The part of the work after which it says how long the rest takes: by then each kind of step was taken."""
+"""The part of the work after which it says how long the rest takes: by then each kind of step was taken. Until then it
+says so roughly, once there were some."""
+FIRST_S = 3.0
 
 _log = logging.getLogger(__name__)
-
-
-class Job(Protocol):
-    """Work in small steps: ``done`` of ``total``."""
-
-    total: int
-
-    @property
-    def done(self) -> int:
-        """How much is done."""
-
-    @property
-    def finished(self) -> bool:
-        """Whether all is done."""
-
-    def step(self) -> None:
-        """Do a little."""
-
-    def close(self) -> None:
-        """Let go of everything but what is done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +130,7 @@ def files(kind: Kind, csv: Callable[[Any], str] | None = None) -> None:
         st.file_uploader(
             kind.words["open.label"],
             type="json",
-            max_upload_size=MAX_BYTES // 1_000_000,
+            max_upload_size=MOST_BYTES // 1_000_000,
             key=f"{kind.name}_opened",
             on_change=_open,
             args=(kind,),
@@ -193,8 +174,8 @@ def opened(kind: Kind, content: bytes) -> Any:
     Raises:
         ValueError: it is too large or no such record; says why.
     """
-    if len(content) > MAX_BYTES:
-        raise ValueError(kind.words["size"].format(size=len(content) / 1e6))
+    if len(content) > MOST_BYTES:
+        raise ValueError(kind.words["size"].format(size=len(content) / 1e6, most=MOST_BYTES / 1e6))
     try:
         return kind.load(content.decode("utf-8"))
     except UnicodeDecodeError:
@@ -261,8 +242,7 @@ def work(kind: Kind, slot: Any) -> None:
     now = state(kind)
     if not now.wanted:
         return
-    bar = slot.progress(0.0, kind.words["models"])
-    pair = _pair(kind, bar)
+    pair = _pair(kind, slot)
     if pair is None:
         st.rerun()
     message = ""
@@ -270,7 +250,7 @@ def work(kind: Kind, slot: Any) -> None:
         if now.job is None:
             now.job = kind.begin(pair, **now.asked)
         job = now.job
-        _carry_out(kind, job, bar)
+        _carry_out(kind, job, slot)
         if not job.finished and now.wanted and now.job is job:  # drawn again with what is done, then it goes on
             _kept(kind, job)
             st.rerun()
@@ -287,9 +267,12 @@ def work(kind: Kind, slot: Any) -> None:
     st.rerun()
 
 
-def _carry_out(kind: Kind, job: Job, bar: Any) -> None:
+def _carry_out(kind: Kind, job: Job, slot: Any) -> None:
     """Step until it is finished or overtaken, or until the page is to be drawn again."""
-    now, painted, until = state(kind), 0.0, time.monotonic() + kind.redraw_s
+    now, until = state(kind), time.monotonic() + kind.redraw_s
+
+    def shown() -> tuple[float, str]:
+        return job.done / job.total, progress(kind.words["progress"], job.done, job.total, now.seconds)
 
     def turn(taken: bool) -> AbstractContextManager[None]:
         if not taken:
@@ -297,6 +280,7 @@ def _carry_out(kind: Kind, job: Job, bar: Any) -> None:
         waiting = kind.words["waiting"]
         return device_pool().turn(lambda before: bar.progress(job.done / job.total, waiting.format(before=before)))
 
+    bar, painted = slot.progress(*shown()), 0.0
     with turn(kind.alone):
         while not job.finished and now.job is job:
             with turn(not kind.alone):
@@ -304,8 +288,7 @@ def _carry_out(kind: Kind, job: Job, bar: Any) -> None:
                 job.step()
                 now.seconds += time.monotonic() - started
             if time.monotonic() - painted > PAINT_S or job.finished:
-                done = progress(kind.words["progress"], job.done, job.total, now.seconds)
-                bar.progress(job.done / job.total, done)  # a script that was overtaken ends here
+                bar.progress(*shown())  # a script that was overtaken, or whose visitor is gone, ends here
                 painted = time.monotonic()
             if time.monotonic() > until:
                 break
@@ -314,27 +297,38 @@ def _carry_out(kind: Kind, job: Job, bar: Any) -> None:
 def progress(sentence: str, done: int, total: int, seconds: float) -> str:
     """How much is done and, once that can be told, how long the rest will take."""
     so_far = sentence.format(done=done, total=total)
-    if not TELLING * total <= done < total:
+    rough = done < TELLING * total
+    if done >= total or (rough and (not done or seconds < FIRST_S)):
         return so_far
     left = seconds / done * (total - done)
     if left < 5:
         return words.RUNNING["left.soon"].format(progress=so_far)
-    unit, count = ("minutes", math.ceil(left / 60)) if left > 90 else ("seconds", 5 * math.ceil(left / 5))
-    return words.RUNNING["left"].format(progress=so_far, time=words.RUNNING[unit].format(count=count))
+    return words.RUNNING["left.rough" if rough else "left"].format(progress=so_far, time=duration(left))
 
 
-def _pair(kind: Kind, bar: Any) -> Any:
-    """The pair of the Decode page, once it is loaded; None, and the reason told, where it cannot be."""
+def duration(seconds: float) -> str:
+    """About how long, in words: a multiple of five seconds, or minutes."""
+    unit, count = ("minutes", math.ceil(seconds / 60)) if seconds > 90 else ("seconds", 5 * math.ceil(seconds / 5))
+    return str(words.RUNNING[unit].format(count=count))
+
+
+def pair_id() -> str:
+    """The pair that runs: the Decode page's."""
     run = getattr(st.session_state.get("decode"), "run", None)
-    pair_id = getattr(run, "pair_id", EMBEDDED)
-    while (pair := loader().pair(pair_id)) is None:
-        status = loader().status(pair_id)
+    return str(getattr(run, "pair_id", EMBEDDED))
+
+
+def _pair(kind: Kind, slot: Any) -> Any:
+    """The pair, once it is loaded; None, and the reason told, where it cannot be."""
+    asked = pair_id()
+    while (pair := loader().pair(asked)) is None:
+        status = loader().status(asked)
         if status.state in ("absent", "failed"):
             reason = words.literal(status.message)
             _end(kind, kind.words["absent" if status.state == "absent" else "unloadable"].format(reason=reason))
             return None
-        loader().start(pair_id)
-        bar.progress(0.0, kind.words["models"])
+        loader().start(asked)
+        slot.progress(0.0, kind.words["models"])
         time.sleep(POLL_S)
     return pair
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import streamlit as st
 
-from specviz.experiments import Grid
+from specviz.experiments import GRID_GAMMAS, GRID_RULES, GRID_TOKENS, Grid
 from specviz.figures import gumbel as figures
 from specviz.figures import invariance as invariances
 from specviz.figures.charts import Panel
@@ -15,23 +15,32 @@ from specviz.figures.events import Timeline
 from specviz.figures.gumbel import Check, Shown, Site
 from specviz.figures.invariance import Key
 from specviz.figures.text import Texts, prose
+from specviz.models import catalogue
 from specviz.trace import Trace
-from specviz.ui import components, controls, experiment, frame, panels, plot, recordings, session, sharing, words
+from specviz.ui import (
+    components,
+    controls,
+    experiment,
+    frame,
+    panels,
+    plot,
+    positions,
+    recordings,
+    session,
+    sharing,
+    words,
+)
 from specviz.ui.controls import BOUND, Refused
 from specviz.ui.experiment import GRID
 
 GUMBEL, DECODE, HAND = "gumbel", "decode", "hand"
-DEFAULTS: dict[str, Any] = {
-    "race": GUMBEL,
-    "race_pair": next(iter(figures.PAIRS)),
-    "noise": 0,
-    "family": figures.MIX,
-    "match_pair": next(iter(figures.PAIRS)),
-    "match_seed": 0,
-}
+PAIR = next(iter(figures.PAIRS))
+"""The pair that opens."""
 NOISE = (0, figures.MOST_NOISE)
 COMPARED = ("text_one", "text_two")
 """The keys of the two texts that are compared."""
+PLACES = {GUMBEL: "race_place", DECODE: "decode_place"}
+"""The key of the place that is shown, of each run that can race."""
 
 
 # --- runs -------------------------------------------------------------------------------------------------------------
@@ -47,21 +56,19 @@ def coupled() -> tuple[Trace, str] | None:
 
 
 def _decode() -> tuple[Trace, str] | None:
-    """The run on the Decode page, once it was visited."""
-    if "decode" not in st.session_state:
+    """The run on the Decode page, or the one that it opens with."""
+    run = positions.current_run()
+    if run is None:
         return None
-    run = session.state().run
     origin = {None: "measured", session.FILE: "file"}.get(run.recording, "recorded")
     return run.trace, words.GUMBEL[origin]
 
 
 def _sources() -> dict[str, tuple[Trace, str] | None]:
     """What can race: runs by their names, and tokens by hand."""
-    here, shared = _decode(), coupled()
-    sources = {} if shared is None else {GUMBEL: shared}
-    if here is not None and figures.raced(here[0]) and (shared is None or here[0] is not shared[0]):
-        sources[DECODE] = here
-    return sources | {HAND: None}
+    here = _decode()
+    runs = {GUMBEL: coupled(), DECODE: here if here is not None and figures.raced(here[0]) else None}
+    return {name: run for name, run in runs.items() if run is not None} | {HAND: None}
 
 
 # --- the heading ------------------------------------------------------------------------------------------------------
@@ -80,58 +87,47 @@ def heading() -> None:
     frame.detail()
 
 
-def _names() -> dict[str, dict[str, str]]:
-    """Of each control with options, what it calls each of them: the address has the names."""
-    pairs = {name: name for name in figures.PAIRS}
-    return {
-        "race": {source: words.GUMBEL["sources"][source] for source in _sources()},
-        "race_pair": pairs,
-        "match_pair": pairs,
-        "family": {name: name for name in _families()},
-        "grid_prompt": {name: name for name in words.PRESETS},
-        **dict.fromkeys(COMPARED, _compared()),
-        "detail": {name: name for name in words.DETAILS},
+def _offers() -> dict[str, tuple[list[str], str]]:
+    """Of each control with options, their names, which the address has, and the one it opens with."""
+    sources, shared = _sources(), coupled()
+    offers = {
+        "race": ([words.GUMBEL["sources"][source] for source in sources], words.GUMBEL["sources"][next(iter(sources))]),
+        "race_pair": (list(figures.PAIRS), PAIR),
+        "match_pair": (list(figures.PAIRS), PAIR),
+        "family": (list(_families()), _families()[0]),
+        "grid_prompt": (list(words.PRESETS), _first_asked()[0]),
+        "detail": (list(words.DETAILS), words.DETAILS[1]),
     }
-
-
-def _compared() -> dict[str, str]:
+    for source, key in PLACES.items():
+        if run := sources.get(source):
+            offers[key] = [str(site.number) for site in figures.raced(run[0])], str(_opening(run[0]))
+    if shared is not None:
+        offers["replay"] = [str(site.number) for site in figures.sites(shared[0])], "1"
     grid, _ = experiment.current(GRID)
-    return {name: name for name in _texts(grid)} if grid is not None else {}
+    if grid is not None and (opening := invariances.telling(grid)) is not None:
+        names = {key: name for name, key in _texts(grid).items()}
+        offers |= {key: (list(names.values()), names[one]) for key, one in zip(COMPARED, opening, strict=True)}
+    return offers
 
 
 def _families() -> tuple[str, ...]:
     return figures.FAMILIES if coupled() is not None else figures.FAMILIES[:-1]
 
 
-def _numbers() -> dict[str, tuple[tuple[int, int], int]]:
-    """Of each control with numbers, what it takes and where it opens."""
-    source = next((one for one in _sources().values() if one is not None), None)
-    numbers = {"noise": (NOISE, 0), "match_seed": (NOISE, 0), "grid_seed": (controls.RANGES["seed"], 0)}
-    if source is not None:
-        ends = (1, len(figures.raced(source[0])))
-        numbers |= {"race_place": (ends, _opening(source[0]))}
-    shared = coupled()
-    if shared is not None:
-        numbers |= {"replay": ((1, len(figures.sites(shared[0]))), 1)}
-    return numbers
-
-
 def _arrival() -> None:
     """Keep what is to be said of an address that asks for what no control takes. That leaves the address, and so do
     empty values; the page starts anew, for controls are seeded from the address that a run began with."""
-    names, numbers, refused = _names(), _numbers(), {}
-    known = (*names, *numbers, "race_place", "replay")
+    offers, refused = _offers(), {}
+    numbers = {"noise": (NOISE, 0), "match_seed": (NOISE, 0), "grid_seed": (controls.RANGES["seed"], _first_asked()[1])}
+    known = {*offers, *numbers, *PLACES.values(), "replay", *COMPARED}
     for key, raw in st.query_params.items():
         if not raw or key not in known:
             continue
-        value: Any = None
-        if key in names and raw not in names[key].values():
-            default = DEFAULTS.get(key, words.DETAILS[1])
-            value = Refused(words.LINK["not_offered"], names[key].get(default, default))
-        elif key in numbers:
+        if key in numbers:
             value = controls.number(raw, *numbers[key])
-        elif key not in names:
-            value = Refused(words.LINK["not_offered"], "1")
+        else:
+            names, first = offers.get(key, ([], words.GUMBEL["nothing"]))
+            value = None if raw in names else Refused(words.LINK["not_offered"], first)
         if isinstance(value, Refused):
             refused[key] = raw, value
     st.session_state.gumbel_refused = sharing.refusal({key.replace("_", " "): one for key, one in refused.items()})
@@ -151,8 +147,6 @@ def race() -> None:
     with st.container(border=True, key="card_race"):
         top = st.container()
         with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="race_controls"):
-            if st.session_state.get("race") not in (None, *sources):  # the run it was about is gone
-                st.session_state.race = next(iter(sources))
             source = st.segmented_control(
                 words.GUMBEL["race"],
                 list(sources),
@@ -164,10 +158,10 @@ def race() -> None:
                 width="content",
             )
             run = sources[source]
-            site = _site(run[0]) if run is not None else None
+            site = _raced(run[0], PLACES[source]) if run is not None else None
             pair = _pair("race_pair") if run is None else ""
         with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="noise_controls"):
-            seed = _noise(happened=source == GUMBEL)
+            seed = _noise(happened=run is not None and figures.coupled(run[0]))
         if run is None:
             row, texts = figures.by_hand(figures.PAIRS[pair], seed)
             shown = figures.with_new_noise(row, texts, words.GUMBEL["races.title"], seed)
@@ -175,7 +169,8 @@ def race() -> None:
             assert site is not None
             shown = _of_run(*run, site, seed)
         with top:
-            _titled(words.GUMBEL["title"], shown.badge).text(shown.story)
+            _titled(words.GUMBEL["title"], shown.badge)
+        st.container(key="race_story").text(shown.story)  # under the buttons: it has one line or two
         detail = st.session_state.get("detail") or words.DETAILS[1]
         components.place(shown.place, detail=detail)
         if detail != words.DETAILS[0]:
@@ -203,36 +198,46 @@ def _of_run(trace: Trace, badge: str, site: Site, seed: int) -> Shown:
 
 
 def _opening(trace: Trace) -> int:
-    """The place to open at, from 1: where Decode opens, at a draft that goes."""
+    """The place to open at: where Decode opens, at a draft that goes."""
     event = Timeline(trace).first_rejection()
     places = figures.raced(trace)
     at = (event.round, event.place) if event is not None else None
-    return next((i for i, site in enumerate(places, 1) if (site.round.index, site.draft) == at), 1)
+    return next((site.number for site in places if (site.round.index, site.draft) == at), places[0].number)
 
 
-def _site(trace: Trace) -> Site:
-    """A place of the run, and the buttons to the ones beside it."""
-    places = figures.raced(trace)
-    last, opening = len(places), _opening(trace)
-    if st.session_state.get("race_place", 1) > last:  # the run became another one
-        st.session_state.race_place = opening
+def _raced(trace: Trace, key: str) -> Site:
+    """A place of the run at which both models spoke, and the buttons to the ones beside it."""
+    places, opening = figures.raced(trace), _opening(trace)
+    chosen = _place(trace, places, opening, key, width=200)
+    index = places.index(chosen)
 
-    def step(by: int) -> None:
-        now = st.session_state.get("race_place", opening)
-        st.session_state.race_place = min(max(now + by, 1), last)
+    def go(number: int) -> None:
+        st.session_state[key] = number
 
-    label = words.GUMBEL["place"].format(last=last)
-    chosen = st.slider(label, 1, last, opening, key="race_place", bind=BOUND, width=200) if last > 1 else 1
-    for key, by, end, shortcut in (("back", -1, 1, "Left"), ("step", 1, last, "Right")):
-        st.button(
-            words.BUTTONS[key],
-            key=f"place_{key}",
-            on_click=step,
-            args=(by,),
-            disabled=chosen == end,
-            shortcut=shortcut,
-        )
-    return places[chosen - 1]
+    with st.container(horizontal=True, gap="small", width="content", key="place_steps"):
+        for name, by, shortcut in (("back", -1, "Left"), ("step", 1, "Right")):
+            beside = places[min(max(index + by, 0), len(places) - 1)]
+            st.button(
+                words.BUTTONS[name],
+                key=f"place_{name}",
+                on_click=go,
+                args=(beside.number,),
+                disabled=beside is chosen,
+                shortcut=shortcut,
+            )
+    return chosen
+
+
+def _place(trace: Trace, places: Sequence[Site], opening: int, key: str, width: Any = "stretch") -> Site:
+    """The one of ``places`` that the visitor chose, by its number in the text."""
+    numbers = [site.number for site in places]
+    if st.session_state.get(key, opening) not in numbers:  # the run became another one
+        st.session_state[key] = opening
+    if len(numbers) == 1:
+        return places[0]
+    label = words.GUMBEL["place"].format(last=len(trace.text_ids))
+    chosen = st.select_slider(label, numbers, opening, key=key, bind=BOUND, width=width)
+    return places[numbers.index(chosen)]
 
 
 def _pair(key: str) -> str:
@@ -271,7 +276,7 @@ def _match() -> Panel:
         st.session_state.family = families[0]
     chosen = st.pills(words.GUMBEL["family"], families, default=families[0], required=True, key="family", bind=BOUND)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="match_controls"):
-        pair = _pair("match_pair") if chosen in figures.OWN_PAIR else DEFAULTS["match_pair"]
+        pair = _pair("match_pair") if chosen in figures.OWN_PAIR else PAIR
         shared = coupled()
         if chosen == figures.RUN and shared is not None:
             return figures.places(*shared)
@@ -314,16 +319,47 @@ def _runner() -> Any:
     """What decodes the texts here: the prompt, the seed, and the buttons."""
     busy = experiment.state(GRID).wanted
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="grid_row"):
+        names, (first, own) = list(words.PRESETS), _first_asked()
+        opening = names.index(first)
         prompt = st.selectbox(
-            words.TEXTS["prompt"], list(words.PRESETS), key="grid_prompt", bind=BOUND, width=150, disabled=busy
+            words.TEXTS["prompt"], names, opening, key="grid_prompt", bind=BOUND, width=150, disabled=busy
         )
         seed = st.number_input(
-            words.TEXTS["seed"], *controls.RANGES["seed"], 0, key="grid_seed", bind=BOUND, width=150, disabled=busy
+            words.TEXTS["seed"], *controls.RANGES["seed"], own, key="grid_seed", bind=BOUND, width=150, disabled=busy
         )
         experiment.start(GRID, {"prompt": words.PRESETS[prompt], "seed": int(seed)})
         experiment.cancel(GRID)
-    experiment.told(GRID)
+    with st.container():  # always there: what stands below would be drawn twice while a script runs
+        if all_of_them := _all():
+            st.text(all_of_them)
+        experiment.told(GRID)
     return st.empty()
+
+
+def _first_asked() -> tuple[str, int]:
+    """The prompt, by its name, and the seed to begin with: those of the grid that ships."""
+    shipped = GRID.shipped()
+    names = {prompt: name for name, prompt in words.PRESETS.items()}
+    if shipped is None or shipped.prompt not in names:
+        return next(iter(words.PRESETS)), 0
+    return names[shipped.prompt], shipped.seed
+
+
+def _all() -> str:
+    """How much there is to decode, and how long that took where the shown texts are from; empty of an unknown pair."""
+    spec = catalogue.pairs().get(experiment.pair_id())
+    if spec is None:
+        return ""
+    texts = len(GRID_RULES) * (1 + (3 if spec.has_drafter_model else 2) * len(GRID_GAMMAS))
+    total = texts * GRID_TOKENS
+    grid, _ = experiment.current(GRID)
+    tokens, seconds = (
+        (sum(len(run.ids) for run in grid.runs), sum(run.seconds for run in grid.runs)) if grid else (0, 0)
+    )
+    time = (
+        words.GRID["all.time"].format(time=experiment.duration(seconds / tokens * total)) if tokens and seconds else ""
+    )
+    return str(words.GRID["all"].format(texts=texts, tokens=GRID_TOKENS, total=total, time=time))
 
 
 def work(slot: Any) -> None:
@@ -340,14 +376,15 @@ def _two(grid: Grid, runs: Mapping[str, Key]) -> tuple[Key, Key] | None:
     """The two texts to compare, as chosen."""
     opening = invariances.telling(grid)
     if opening is None:
+        st.empty()  # in their place, for what a running script does not draw again would stay
         return None
     names = list(runs)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="grid_two"):
         chosen = []
         for key, first in zip(COMPARED, opening, strict=True):
-            if st.session_state.get(key, names[0]) not in runs:  # the grid became another one
-                del st.session_state[key]
             index = list(runs.values()).index(first)
+            if st.session_state.get(key, names[index]) not in runs:  # the grid became another one: the browser is told
+                st.session_state[key] = names[index]
             chosen.append(st.selectbox(words.TEXTS[key], names, index, key=key, bind=BOUND, width=300))
     return runs[chosen[0]], runs[chosen[1]]
 
@@ -357,7 +394,7 @@ def _picked() -> None:
     grid, _ = experiment.current(GRID)
     picked = st.session_state.grid_texts.picked
     name = next((name for name, key in _texts(grid).items() if list(key) == picked), None)
-    if name is not None:
+    if name is not None and COMPARED[1] in st.session_state:
         st.session_state[COMPARED[0]] = st.session_state[COMPARED[1]]
         st.session_state[COMPARED[1]] = name
 
@@ -375,15 +412,12 @@ def replay() -> None:
 
 
 def _replay(trace: Trace, badge: str) -> Panel:
-    places = figures.sites(trace)
-    if st.session_state.get("replay", 1) > len(places):
-        st.session_state.replay = 1
-    label = words.GUMBEL["place"].format(last=len(places))
-    chosen = st.slider(label, 1, len(places), 1, key="replay", bind=BOUND) if len(places) > 1 else 1
-    site, texts = places[chosen - 1], Texts.of(trace)
-    if st.session_state.get("detail") != words.DETAILS[0]:
+    places, texts = figures.sites(trace), Texts.of(trace)
+    site = _place(trace, places, places[0].number, "replay")
+    detail = words.DETAILS.index(st.session_state.get("detail") or words.DETAILS[1])
+    if detail:
         st.code(figures.lines(site, texts), language="python", wrap_lines=True)
-    return figures.replay(site, texts, _checked(trace), badge)
+    return figures.replay(site, texts, _checked(trace), badge, figures.REPLAY_DIGITS[detail])
 
 
 def _checked(trace: Trace) -> Check:

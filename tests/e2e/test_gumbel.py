@@ -82,7 +82,7 @@ def test_texts_decoded_here_can_be_cancelled_and_stay(
     page.get_by_role("button", name="Cancel").click()
     expect(page.get_by_text("Cancelled. The texts that were through")).to_be_visible()
     card = page.locator(".st-key-card_grid")
-    expect(card).to_contain_text("decoded here")
+    expect(card).to_contain_text("measured here")
     expect(card.get_by_role("button", name=re.compile("^Gumbel: small model, gamma 1:"))).to_be_visible()
     page.get_by_role("button", name="Back to the recorded grid").click()
     expect(card).to_contain_text("SmolLM2")

@@ -25,7 +25,7 @@ const matrix = (one, data, pick) => {
   const alone = make("td", "", cell(one.alone, data, pick, true));
   alone.colSpan = one.gammas.length || 1;
   const table = make("table", "", make("thead", "", head), make("tbody", "", make("tr", "", heading("th", data.words.alone, "row"), alone), ...rows));
-  return make("div", "matrix", make("h2", "", one.title), data.story ? null : make("p", "told", one.told), make("div", "scroll", table));
+  return make("div", "matrix", make("h2", "", one.title), data.story ? null : make("p", "told", one.told), make("div", "scroll", table), one.why ? make("p", "told", one.why) : null);
 };
 
 const textBox = (name, ...content) => make("div", "text", make("div", "side", name), make("p", "", ...content));
