@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import string
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -149,7 +149,8 @@ def _return() -> None:
 
 def _take_over(good: dict[str, Any]) -> None:
     """Have the page as ``good`` says; also what is drawn after it is needed."""
-    keys = (*MODELS, *RANGES, *SWITCHES, "detail")
+    _type({model: good[model] for model in MODELS if model in good})
+    keys = (*RANGES, *SWITCHES, "detail")
     st.session_state.update({key: value for key, value in good.items() if key in keys})
     st.session_state.overlap_from = _from(good)
     st.session_state.overlap_place = good.get(PLACE)
@@ -201,11 +202,20 @@ def _default(model: str) -> tuple[float, ...]:
     return figures.PRESETS["default"][MODELS.index(model)]
 
 
+def _typed() -> dict[str, str]:
+    """Both lists as typed, whether they can be used or not; a box forgets where it is not drawn."""
+    typed: dict[str, str] = st.session_state.setdefault("overlap_typed", {m: listed(_default(m)) for m in MODELS})
+    return typed
+
+
+def _type(lists: Mapping[str, str]) -> None:
+    st.session_state.overlap_typed = _typed() | lists
+
+
 def _remember() -> None:
     """Keep the last list of each model that can be used."""
     good = st.session_state.setdefault("overlap_good", {model: listed(_default(model)) for model in MODELS})
-    for model in MODELS:
-        text = st.session_state.get(model, good[model])
+    for model, text in _typed().items():
         try:
             weights(text)
         except ValueError:
@@ -216,7 +226,6 @@ def _remember() -> None:
 def _unusable() -> list[str]:
     """Of each list as typed that cannot be used: a sentence."""
     good = st.session_state.overlap_good
-    typed = {model: st.session_state.get(model, good[model]) for model in MODELS}
     return [
         words.OVERLAP["list.refused"].format(
             model=words.OVERLAP[model],
@@ -224,7 +233,7 @@ def _unusable() -> list[str]:
             takes=words.OVERLAP["list.takes"],
             instead=good[model],
         )
-        for model, text in typed.items()
+        for model, text in _typed().items()
         if text != good[model]
     ]
 
@@ -267,8 +276,12 @@ def sidebar(place: Frozen) -> None:
         if place.laws is None:
             st.caption(words.OVERLAP["lists"], help=words.OVERLAP["list.help"])
             for model in MODELS:
-                st.session_state.setdefault(model, st.session_state.overlap_good[model])
-                st.text_input(words.OVERLAP[model], key=model)
+                st.session_state[model] = _typed()[model]
+                st.text_input(words.OVERLAP[model], key=model, on_change=_box, args=(model,))
+
+
+def _box(model: str) -> None:
+    _type({model: st.session_state[model]})
 
 
 def _warp() -> dict[str, Any]:
@@ -358,7 +371,7 @@ def _good() -> tuple[str, ...]:
 def _set_preset() -> None:
     chosen = st.session_state.overlap_preset
     if chosen in figures.PRESETS:
-        st.session_state.update({m: listed(law) for m, law in zip(MODELS, figures.PRESETS[chosen], strict=True)})
+        _type({model: listed(law) for model, law in zip(MODELS, figures.PRESETS[chosen], strict=True)})
 
 
 def heard(told: Any) -> dict[str, str] | None:
@@ -372,7 +385,7 @@ def heard(told: Any) -> dict[str, str] | None:
 
 
 def _bent() -> None:
-    st.session_state.update(heard(st.session_state.bend.bent) or {})
+    _type(heard(st.session_state.bend.bent) or {})
 
 
 def _of_places(run: Run) -> Frozen | None:
