@@ -15,6 +15,9 @@ from array_api_compat import array_namespace, device, is_torch_array
 Array = Any
 """A NumPy array or a torch tensor. Functions return the kind, on the device, that they were given."""
 
+_COLD, _NEVER = 1e-200, 1000.0
+"""Temperatures at which logits of single precision could be divided to infinity; and how far below the largest, in
+temperatures, exp is 0."""
 _NUCLEUS_GUESS = 1024
 """How many of the likeliest tokens top-p looks at before it sorts the whole row: nearly always enough."""
 
@@ -53,9 +56,11 @@ def warp(logits: Array, temperature: float, top_k: int = 0, top_p: float = 1.0) 
         )
     if is_greedy(temperature):
         return one_hot(xp.argmax(scaled, axis=-1), like=scaled)
-    # The largest logit is subtracted first: it stays 0 at any temperature, so nothing overflows however small that is.
-    # In place, because on wide rows fresh memory takes several times longer than the arithmetic.
+    # The largest logit is subtracted first: it stays 0 at any temperature. In place, because on wide rows fresh memory
+    # takes several times longer than the arithmetic.
     scaled -= largest
+    if temperature < _COLD:  # so far below, a chance is 0 either way
+        scaled = xp.maximum(scaled, xp.full_like(scaled, -_NEVER * temperature))
     scaled /= temperature
     if 0 < top_k < scaled.shape[-1]:
         kth_largest = _descending(scaled, top_k)[..., -1:]

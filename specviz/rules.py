@@ -363,12 +363,16 @@ class StrikeOut(_RatioRule):
         return inverse_cdf(p, (mark + p[draft_id] * past) / end[-1])
 
     def emitted_law(self, p: Array, q: Array, drawn: Array | None = None) -> Array:
-        """min(p, q) + the sum, over the other tokens x, of max(q_x - p_x, 0) p / (1 - p_x)."""
+        """min(p, q) + the sum, over the other tokens x, of max(q_x - p_x, 0) p / (1 - p_x).
+
+        Where p has nothing but x, x itself follows its rejection.
+        """
         xp = array_namespace(p, q)
         drawn = q if drawn is None else drawn
         kept = drawn * _ratio(p, q)
-        spread = (drawn - kept) / xp.where(p < 1, 1.0 - p, 1.0)
-        return kept + p * (xp.sum(spread, axis=-1, keepdims=True) - spread)
+        left = _others(p)
+        spread = (drawn - kept) / xp.where(left > 0, left, 1.0)
+        return kept + p * xp.where(left > 0, _others(spread), xp.sum(spread, axis=-1, keepdims=True))
 
 
 class MatchThenRedraw(TokenMatch):
@@ -476,6 +480,15 @@ def _bar(weight: Array, p: Array, q: Array) -> Array:
     surplus = xp.sum(xp.maximum(weight[..., None] * p - q, 0.0), axis=-1)
     whole = surplus + (1.0 - weight)  # in this order w = 1 gives exactly h = 1
     return xp.where(whole > 0, surplus / xp.where(whole > 0, whole, 1.0), 1.0)
+
+
+def _others(x: Array) -> Array:
+    """The sum of all other tokens' values, same shape: of those before and those behind, so that nothing cancels."""
+    xp = array_namespace(x)
+    before, behind = (
+        xp.cumulative_sum(one, axis=-1, include_initial=True)[..., :-1] for one in (x, xp.flip(x, axis=-1))
+    )
+    return before + xp.flip(behind, axis=-1)
 
 
 def _kept_or_corrected(p: Array, q: Array, drawn: Array | None, correction: Array) -> Array:

@@ -447,7 +447,7 @@ def load(text: str) -> Trace:
     header: Header | None = None
     rounds: list[Round] = []
     position = 0
-    for number, line in _numbered_lines(text):
+    for number, line in _numbered_lines(text.removeprefix("\ufeff")):  # a mark that some editors write
         try:
             record = json.loads(line)
             if not isinstance(record, dict):

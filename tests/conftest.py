@@ -73,6 +73,23 @@ def no_weights(monkeypatch: pytest.MonkeyPatch, recorded_folder: Path) -> None:
 
 
 @pytest.fixture(scope="session")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A small target and a small drafter."""
+    from tests import tiny_models
+
+    return tiny_models.save_tiny_pair(tmp_path_factory.mktemp("pair"))
+
+
+@pytest.fixture
+def tiny(folders: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A list of pairs with the small one in it; its id."""
+    listed = tmp_path / "pairs.toml"
+    listed.write_text(f'[tiny]\ntarget = "{folders[0]}"\ndrafter = "{folders[1]}"\n')
+    monkeypatch.setenv("SPECVIZ_PAIRS", str(listed))
+    return "tiny"
+
+
+@pytest.fixture(scope="session")
 def embedded_target() -> None:
     """Skip where the embedded target was not fetched."""
     from specviz.models import store

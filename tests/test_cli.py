@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gzip
 import os
 import re
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 from transformers import AutoTokenizer
 
+from specviz.cli import main as cli
 from specviz.cli import progress
 from specviz.cli.main import COMMANDS, main
 from specviz.decoding import decoder as decoding
@@ -311,6 +313,53 @@ def test_a_run_that_ends_early_says_so_in_a_line(
     said = decode("--prompt", PROMPT)
     assert (said.status, said.out) == (status, "")
     assert said.last_line == f"specviz decode: {'interrupted' if status == 130 else 'two lines'}"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_interrupt_while_a_command_is_imported_is_one_line(
+    command: str, specviz: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(name: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli.importlib, "import_module", interrupted)
+    said = specviz(command)
+    assert (said.status, said.out, said.err) == (130, "", f"specviz {command}: interrupted\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("nowhere.jsonl", None, "No such file or directory"),
+        (".", None, "Is a directory"),
+        ("text.jsonl", b"hello", "line 1: not JSON"),
+        ("bytes.jsonl", b"\xff", "line 1: expected UTF-8"),
+        ("marked.jsonl", b'\xef\xbb\xbf{"kind": "round"}', "line 1: expected the header"),
+    ],
+)
+def test_a_trace_that_cannot_be_read_exits_2_with_one_line_that_names_it(
+    name: str, content: bytes | None, why: str, specviz: Call, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    said = specviz("rows", str(path), "--out", str(tmp_path / "x.npz"))
+    assert (said.status, said.out) == (2, "")
+    assert said.err.count("\n") == 1
+    assert str(path) in said.err
+    assert why in said.err
+    assert not (tmp_path / "x.npz").exists()
+
+
+@pytest.mark.parametrize("content", [b"hello", b"", gzip.compress(b"{}\n"), gzip.compress(b"[]" * 99)[:-9]])
+def test_a_corpus_that_cannot_be_read_exits_2_with_one_line_that_names_it(
+    content: bytes, specviz: Call, tmp_path: Path
+) -> None:
+    path = tmp_path / "corpus.jsonl.gz"
+    path.write_bytes(content)
+    said = specviz("train", "independent", "--out", str(tmp_path / "out"), "--corpus", str(path))
+    assert (said.status, said.out, said.err.count("\n")) == (2, "", 1)
+    assert str(path) in said.err
 
 
 # --- the other commands -----------------------------------------------------------------------------------------------

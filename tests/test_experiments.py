@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -37,10 +38,36 @@ def text(rule: str, drafter: Any, gamma: int, *ids: int) -> GridRun:
 
 def test_policies_come_by_gamma_and_those_that_stop_early_last() -> None:
     shuffled = (Policy(12, stop_above=1.0), Policy(2), Policy(12, stop_below=0.4), Policy(0), Policy(12))
-    found = sweep([run(policy, drafts=0) for policy in shuffled]).policies()
-    assert found[:3] == (Policy(0), Policy(2), Policy(12))
-    assert {*found[3:]} == {Policy(12, stop_above=1.0), Policy(12, stop_below=0.4)}
+    mixed = sweep([run(policy, drafts=0) for policy in shuffled])
+    assert mixed.policies()[:3] == (Policy(0), Policy(2), Policy(12))
+    assert {*mixed.policies()[3:]} == {Policy(12, stop_above=1.0), Policy(12, stop_below=0.4)}
     assert sweep([run(FOUR), run(FOUR, "code")]).policies() == (FOUR,)
+    assert [mixed.runs_of(one) for one in shuffled] == [(one,) for one in mixed.runs]
+    assert mixed.runs_of() == mixed.runs
+    assert mixed.runs_of(Policy(7)) == ()
+
+
+class Counted(tuple[SweepRun, ...]):
+    """Runs that count how often they are gone through."""
+
+    times = 0
+
+    def __iter__(self) -> Iterator[SweepRun]:
+        self.times += 1
+        return super().__iter__()
+
+
+@pytest.mark.parametrize("count", [2, experiments.MOST_POLICIES])
+def test_however_many_policies_are_looked_up_the_runs_are_gone_through_as_often(count: int) -> None:
+    policies = [Policy(1 + i // 8, stop_below=0.1 * (i % 8 + 1)) for i in range(count)]
+    runs = Counted(run(policy, drafts=0) for policy in policies)
+    runs.times = 0
+    whole = replace(sweep([]), runs=runs)
+    for policy in whole.policies():
+        assert whole.tokens_per_pass(policy) == 1
+        assert whole.speedup(policy) is None
+        assert whole.select("chat") is whole.select("chat")
+    assert runs.times <= 8
 
 
 def test_tokens_a_second_are_all_tokens_over_all_seconds() -> None:
@@ -95,13 +122,12 @@ def test_c_is_the_median_drafter_read_over_the_median_read_of_one_row() -> None:
 
 
 @given(
-    st.integers(0, 16),
-    st.floats(0, 1),
-    st.none() | st.floats(0, 50),
+    st.integers(1, 16),
+    st.tuples(st.floats(0, 1), st.none()) | st.tuples(st.just(0.0), st.floats(0, 50)),
     st.text(st.characters(exclude_categories=["Cs"]), max_size=50),
 )
-def test_a_sweep_survives_its_file(gamma: int, below: float, above: float | None, prompt: str) -> None:
-    policy = Policy(gamma, below, above, "target")
+def test_a_sweep_survives_its_file(gamma: int, limits: tuple[float, float | None], prompt: str) -> None:
+    policy = Policy(gamma, *limits, "target")
     one = sweep([run(policy, "a set", prompt, rounds=3)], versions={"specviz": "1"}, seed=-(2**63))
     assert experiments.load(Sweep, experiments.dump(one)) == one
 
@@ -109,6 +135,12 @@ def test_a_sweep_survives_its_file(gamma: int, below: float, above: float | None
 def changed(**values: Any) -> str:
     said = json.loads(experiments.dump(sweep([run(FOUR)])))
     said["runs"][0] |= values
+    return json.dumps(said)
+
+
+def together(*runs: dict[str, Any]) -> str:
+    said = json.loads(changed())
+    said["runs"] = [said["runs"][0] | one for one in runs]
     return json.dumps(said)
 
 
@@ -125,7 +157,24 @@ def changed(**values: Any) -> str:
         (changed(seconds=1e308), "seconds"),
         (changed(policy={"gamma": 99}), "gamma"),
         (changed(policy={"gamma": 4, "stop_below": 2}), "stop_below"),
+        (changed(policy={"gamma": 4, "stop_below": -1e-10}), "stop_below .* got -1e-10"),
+        (changed(policy={"gamma": 4, "stop_below": -0.0}), "stop_below .* got -0.0"),
+        (changed(policy={"gamma": 4, "stop_above": -0.0}), "stop_above .* got -0.0"),
+        (changed(policy={"gamma": 4, "stop_below": 0.5, "stop_above": 1.0}), "one limit"),
+        (changed(policy={"gamma": 0, "stop_below": 0.5}), "gamma must be at least 1"),
         (changed(policy={"gamma": 4, "drafter": "<b>"}), "drafter"),
+        (changed(policy={"gamma": 4, "drafter": "none"}), "gamma must be 0 where nobody drafts, got 4"),
+        (together({}, {}), "runs must differ"),
+        (together({}, {"policy": {"gamma": 4, "drafter": "ngram"}}), "policies"),
+        (together(*({"policy": {"gamma": 4, "stop_below": least}} for least in (0.2, 0.201))), "policies"),
+        (together({"workload": "a b"}, {"workload": " A  B "}), "workloads"),
+        (changed(workload=" \n"), "workload"),
+        (together(*({"prompt": str(i)} for i in range(experiments.MOST_RUNS + 1))), "2,000 runs, got 2,001"),
+        (
+            together(*({"policy": {"gamma": 1 + i % 16, "stop_above": i // 16}} for i in range(65))),
+            "64 policies, got 65",
+        ),
+        (json.dumps(json.loads(changed()) | {"rule": "hope"}), "rule must be one of greedy"),
         (changed(workload=""), "workload"),
         (changed(workload="x" * 10_000), "workload"),
         (changed(prompt="x" * 1_000_000), "prompt"),
@@ -169,6 +218,8 @@ def test_files_of_one_prompt_and_seed_join_and_others_are_left_out() -> None:
     parts = [one.select(rule) for rule in one.rules()]
     assert experiments.joined(parts) == replace(one, token_bytes={1: "61", 2: "62"})
     assert experiments.joined([parts[0], replace(parts[1], seed=9)]) == parts[0]
+    assert experiments.joined([parts[0], replace(parts[1], temperature=0.5)]) == parts[0]
+    assert experiments.joined([parts[0], parts[0]]) == parts[0]
     assert experiments.joined([]) is None
 
 
@@ -177,20 +228,33 @@ def test_a_grid_survives_its_file() -> None:
     assert experiments.load(Grid, experiments.dump(one)) == one
 
 
+def said(**values: Any) -> dict[str, Any]:
+    plain = {"rule": "greedy", "drafter": "none", "gamma": 0, "ids": [1]}
+    return plain | {"target_passes": 1, "drafter_passes": 0, "seconds": 0.5} | values
+
+
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
         ({"token_bytes": {"1": "61"}}, "lacks the token 2"),
         ({"token_bytes": {"one": "61"}}, "whole numbers"),
         ({"token_bytes": {"1": "6"}}, "hexadecimal"),
+        ({"token_bytes": {"1": "61" * 513, "2": "62"}}, "512 bytes a token, got 513"),
         ({"token_bytes": ["61"]}, "an object"),
         ({"seed": 2**63}, "seed"),
         ({"temperature": -1}, "temperature"),
         ({"runs": [{}]}, "rule is missing"),
+        ({"runs": [said(drafter="none", gamma=1)]}, "gamma must be 0 where the drafter is none, got 1"),
+        ({"runs": [said(drafter="model", gamma=0)]}, "gamma must be at least 1 where the drafter is model, got 0"),
+        ({"runs": [said(), said(ids=[2])]}, r"must differ, got twice \('greedy', 'none', 0\)"),
+        ({"runs": [said(rule="hope")]}, "rule must be one of greedy"),
+        ({"runs": [said(rule=["greedy"])]}, "rule must be one of greedy"),
+        ({"runs": [said(drafter="magic")]}, "drafter"),
+        ({"runs": [said(ids=[1] * (experiments.MOST_IDS + 1))]}, "200,000 tokens, got 200,001"),
         ({"versions": {"\ud800": "1"}}, "versions"),
     ],
 )
 def test_a_file_that_is_no_grid_is_refused_by_name(changes: dict[str, Any], named: str) -> None:
-    said = json.loads(experiments.dump(grid(text("greedy", "none", 0, 1, 2)))) | changes
+    content = json.loads(experiments.dump(grid(text("greedy", "none", 0, 1, 2)))) | changes
     with pytest.raises(ValueError, match=named):
-        experiments.load(Grid, json.dumps(said))
+        experiments.load(Grid, json.dumps(content))

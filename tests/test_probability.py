@@ -70,6 +70,17 @@ def test_warp_without_filters_is_the_softmax(array: ToArray, dtype: str) -> None
 
 
 @both_libraries
+@pytest.mark.parametrize("temperature", [5e-324, 1e-310, 1e-300, 1e-201])
+@pytest.mark.filterwarnings("error")
+def test_the_coldest_temperatures_divide_nothing_to_infinity(array: ToArray, temperature: float) -> None:
+    far = np.array([3e38, 1.0, -3e38, -math.inf, 3e38], dtype=np.float32)
+    for cut in ({}, {"top_k": 2}, {"top_p": 0.9}):
+        assert np.asarray(warp(array(far), temperature, **cut)).tolist() == [0.5, 0, 0, 0, 0.5]
+    near = array(np.array([0.0, -temperature, -2 * temperature]))
+    assert close(warp(near, temperature), softmax([0.0, -1.0, -2.0]))
+
+
+@both_libraries
 @pytest.mark.parametrize("temperature", [0.3, 1.0, 1.7])
 @pytest.mark.parametrize(("top_k", "top_p"), [(0, 0.55), (40, 1.0), (40, 0.55), (3000, 0.97), (9999, 0.999)])
 def test_filters_agree_with_a_token_by_token_reading(

@@ -24,11 +24,6 @@ WIDTHS = (1, 2, 5)
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    return tiny_models.save_tiny_pair(tmp_path_factory.mktemp("pair"))
-
-
-@pytest.fixture(scope="module")
 def pair(folders: tuple[Path, Path]) -> Pair:
     return load_pair(local_pair(*map(str, folders)), device="cpu")
 
@@ -173,15 +168,6 @@ def test_a_gpu_is_measured_with_its_own_events(cuda: str, folders: tuple[Path, P
 
 
 # --- the command ------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def tiny(folders: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A list of pairs with a small one in it."""
-    listed = tmp_path / "pairs.toml"
-    listed.write_text(f'[tiny]\ntarget = "{folders[0]}"\ndrafter = "{folders[1]}"\n')
-    monkeypatch.setenv("SPECVIZ_PAIRS", str(listed))
-    return "tiny"
 
 
 def test_the_command_prints_tables_and_a_verdict_and_writes_the_file(

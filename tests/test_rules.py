@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import softmax
 
+from specviz import losslessness
 from specviz.noise import RoundNoise
 from specviz.probability import inverse_cdf, overlap, warp
 from specviz.rules import RULES, WRONG_DRAFTS, WRONG_RULES, Rule, Verdict
@@ -378,6 +379,27 @@ def test_striking_out_the_draft_belongs_to_a_one_hot_drafter() -> None:
     assert float(strike_out.keep_probability(p, q)) == pytest.approx(0.7)
     assert close(strike_out.emitted_law(p, q), [0.3875, 0.4125, 0.2])
     assert close(strike_out.emitted_law(p, np.eye(3)[2]), p)
+
+
+@pytest.mark.parametrize(
+    ("p", "q", "drawn"),
+    [
+        ([1, 0], [0, 1], [1, 0]),
+        ([1, 0], [0, 1], [0.5, 0.5]),
+        ([0, 1, 0], [0.5, 0, 0.5], [0.25, 0.5, 0.25]),
+        ([1, 1e-20], [0, 1], [1, 0]),
+        ([0.7, 0.2, 0.1], [0.1, 0.9, 0], [0.2, 0.2, 0.6]),
+    ],
+)
+def test_striking_out_follows_its_own_law_even_where_a_lying_drafter_leaves_nothing(
+    p: list[float], q: list[float], drawn: list[float]
+) -> None:
+    laws = [np.array(law, dtype=np.float64) for law in (p, q, drawn)]
+    rule = WRONG_RULES["strike_out"]
+    law = rule.emitted_law(*laws)
+    seen = losslessness.deal(rule, *laws[:2], 20_000, 1, drawn=laws[2]).emitted
+    assert law.sum() == pytest.approx(1, abs=1e-12)
+    np.testing.assert_allclose(seen / 20_000, law, atol=0.02)
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1e-8, 1e-6, 1e-5])

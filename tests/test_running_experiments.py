@@ -13,16 +13,18 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from specviz import experiments, trace
+from specviz.cli import files
 from specviz.cli.main import main
 from specviz.decoding.decoder import Decoder
 from specviz.decoding.experiments import Gridder, Sweeper, drafters_of, settings
-from specviz.experiments import Grid, Policy, Sweep
+from specviz.experiments import Grid, Policy, Sweep, SweepRun
 from specviz.models.catalogue import local_pair
 from specviz.models.loading import load_pair
-from specviz.ui import experiment, recordings, words
+from specviz.ui import controls, experiment, profiler, recordings, words
+from specviz.ui import gamma as gamma_page
 from specviz.ui.loader import Status
+from specviz.ui.pool import Pool
 from specviz.workloads import WORKLOADS
-from tests import tiny_models
 from tests.sweeps import run, sweep
 from tests.table_models import TablePair, random_table
 
@@ -86,7 +88,7 @@ def test_the_texts_of_a_prompt_grow_side_by_side() -> None:
 def test_a_sweep_that_is_stopped_keeps_what_it_has() -> None:
     working = sweeper()
     assert working.result() is None
-    for _ in range(20):
+    for _ in range(1 + 20):  # the first warms up
         working.step()
     working.close()
     early = working.result()
@@ -122,11 +124,6 @@ def test_a_draft_that_stops_early_stops_before_the_draw_and_pays_for_the_read() 
     assert all(run.rounds - 1 <= len(run.draft) <= run.rounds for run in stopped)
 
 
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    return tiny_models.save_tiny_pair(tmp_path_factory.mktemp("pair"))
-
-
 def test_seconds_are_those_of_the_rounds_without_prefill(folders: tuple[Path, Path]) -> None:
     tiny = load_pair(local_pair(*map(str, folders)), device="cpu")
     started = time.perf_counter()
@@ -150,11 +147,17 @@ def test_seconds_are_those_of_the_rounds_without_prefill(folders: tuple[Path, Pa
         ({"temperature": float("nan")}, "temperature"),
         ({"policies": (Policy(17),)}, "gamma"),
         ({"seed": 2**70}, "seed"),
+        ({"prompts": {"one": map(str, range(401))}}, "2,000 runs, got 401 prompts"),
     ],
 )
 def test_what_cannot_be_swept_is_refused_before_the_work(changes: dict[str, Any], named: str) -> None:
     with pytest.raises(ValueError, match=named):
         sweeper(**changes)
+
+
+def test_a_prompt_that_is_given_twice_is_decoded_once() -> None:
+    done = finish(sweeper(prompts={"one": ["a b", "a b"]}, policies=(Policy(0), Policy(0)), max_new_tokens=2))
+    assert [run.prompt for run in done.runs] == ["a b"]
 
 
 # --- a grid -----------------------------------------------------------------------------------------------------------
@@ -206,16 +209,14 @@ def test_a_pair_without_a_drafter_model_is_compared_with_what_it_has(folders: tu
     assert drafters_of(pair()) == ("model", "target", "ngram")
 
 
+def test_a_cell_that_is_asked_for_twice_is_decoded_once_and_too_many_tokens_are_refused() -> None:
+    done = finish(gridder(rules=("greedy", "greedy"), drafters=("target",) * 2, gammas=(1, 1), max_new_tokens=2))
+    assert [run.cell for run in done.runs] == [("greedy", "none", 0), ("greedy", "target", 1)]
+    with pytest.raises(ValueError, match="200,000 tokens, got 14 texts"):
+        gridder(max_new_tokens=20_000)
+
+
 # --- the commands -----------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def tiny(folders: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A list of pairs with a small one in it."""
-    listed = tmp_path / "pairs.toml"
-    listed.write_text(f'[tiny]\ntarget = "{folders[0]}"\ndrafter = "{folders[1]}"\n')
-    monkeypatch.setenv("SPECVIZ_PAIRS", str(listed))
-    return "tiny"
 
 
 def test_the_sweep_command_prints_a_row_a_policy_and_writes_the_file(
@@ -262,6 +263,33 @@ def test_the_grid_command_writes_a_file_a_rule_and_compares_the_texts(
     assert len(whole.runs) == 2 * (1 + 3 * 8)
 
 
+@pytest.mark.parametrize("command", ["sweep", "grid"])
+def test_what_is_interrupted_before_there_is_anything_promises_and_leaves_nothing(
+    command: str, tiny: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(self: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Decoder, "step", interrupted)
+    out = tmp_path / "new" / "out" if command == "grid" else tmp_path / "out.json"
+    assert main([command, "--pair", tiny, "--out", str(out)]) == 130
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.splitlines()[-1] == f"specviz {command}: interrupted"
+    assert "follows" not in said.err
+    assert [path.name for path in tmp_path.iterdir()] == ["pairs.toml"]
+
+
+def test_a_file_that_no_page_will_open_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "MOST_BYTES", 2)
+    files.write(tmp_path / "a.json", "é")
+    assert capsys.readouterr().err == ""
+    files.write(tmp_path / "a.json", "ééé")
+    assert "a.json has 0.0 MB; a page opens 2e-06 MB at most" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("options", "named"),
     [
@@ -271,6 +299,7 @@ def test_the_grid_command_writes_a_file_a_rule_and_compares_the_texts(
         (["sweep", "--rule", "greedy", "--temperature", "1"], "greedy"),
         (["sweep", "--temperature", "nan"], "temperature"),
         (["sweep", "--prompt", " "], "--prompt"),
+        (["sweep", "--prompt", "x" * 20_001], "--prompt must have at most 20,000 characters, got 20,001"),
         (["sweep", "--out", "/nowhere/x.json"], "--out"),
         (["grid", "--rule", "strike_out"], "strike_out"),
         (["grid", "--prompt", ""], "--prompt"),
@@ -461,6 +490,74 @@ def test_without_models_it_says_what_to_do_and_keeps_what_is_shown(
     test = started(page())
     assert told in test.info[0].value
     assert test.session_state["history"][-1][1] == "recorded"
+
+
+def test_a_job_at_work_is_never_told_to_wait_for_models_that_are_there(
+    page: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bars: list[tuple[float, str]] = []
+
+    class Slot:
+        def progress(self, part: float, told: str) -> Slot:
+            bars.append((part, told))
+            return self
+
+    work = experiment.work
+    monkeypatch.setattr(experiment, "work", lambda kind, slot: work(kind, Slot()))
+    started(page(redraw_s=1e-9))
+    # Every redraw begins where the one before ended.
+    assert [part for part, _ in bars] == [0, 0.25, 0.25, 0.5, 0.5, 0.75, 0.75, 1]
+    assert all(f"{4 * part:.0f} of 4" in told for part, told in bars)
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_job_whose_visitor_is_gone_lets_the_device_go_after_the_step_that_it_is_at(
+    alone: bool, page: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Gone(BaseException):
+        """What Streamlit raises at its next call."""
+
+    class Slot:
+        def progress(self, part: float, told: str) -> Slot:
+            if part:
+                raise Gone
+            return self
+
+    pool, job = Pool(), Steps(None, seed=7)
+    now = experiment.Running(wanted=True, job=job)
+    monkeypatch.setattr(experiment, "device_pool", lambda: pool)
+    monkeypatch.setattr(experiment, "state", lambda kind: now)
+    with pytest.raises(Gone):
+        experiment._carry_out(replace(experiment.SWEEP, alone=alone), job, Slot())
+    assert job.done == 1
+    with pool.turn(lambda before: pytest.fail("the device is not free")):
+        pass
+
+
+def test_the_largest_sweep_that_the_page_makes_can_be_opened_again(page: Callable[..., AppTest]) -> None:
+    tokens, policies = max(gamma_page.LENGTHS), experiments.policies()
+    own = ["\x01" * (controls.MAX_PROMPT - 1) + str(i) for i in range(gamma_page.MOST_PROMPTS)]
+    prompts = [*WORKLOADS.items(), *((gamma_page.OWN, prompt) for prompt in own)]
+    assert all(len(prompt) == controls.MAX_PROMPT for prompt in own)
+
+    def worst(policy: Policy, workload: str, prompt: str) -> SweepRun:  # nothing is kept: a token a round
+        one = run(policy, workload, prompt, rounds=tokens)
+        drafts = [min(policy.gamma, tokens - 1 - written) for written in range(tokens)]
+        verify = tuple((1 + count, 1.234567) for count in drafts)
+        return replace(one, verify=verify, draft=(1.234567,) * sum(drafts))
+
+    largest = sweep([worst(policy, *prompt) for prompt in prompts for policy in policies])
+    content = experiments.dump(largest).encode()
+    assert 2e6 < len(content) <= experiments.MOST_BYTES
+    assert experiment.opened(experiment.SWEEP, content) == largest
+    with pytest.raises(ValueError, match="at most 5 MB"):
+        experiment.opened(experiment.SWEEP, b" " * (experiments.MOST_BYTES + 1))
+
+
+@pytest.mark.parametrize("kind", [experiment.SWEEP, experiment.GRID, profiler.PROFILE], ids=lambda kind: kind.name)
+def test_a_file_may_begin_with_a_mark_of_its_encoding(kind: experiment.Kind) -> None:
+    record = kind.shipped()
+    assert experiment.opened(kind, b"\xef\xbb\xbf" + kind.dump(record).encode()) == record
 
 
 def test_a_file_is_shown_as_from_a_file_and_a_broken_one_changes_nothing(page: Callable[..., AppTest]) -> None:

@@ -45,9 +45,7 @@ def run(args: argparse.Namespace) -> int:
         Settings(rule=rule, temperature=args.temperature, seed=args.seed)
     options.check_text(args.prompt, args.max_new_tokens)
     if args.out is not None:
-        files.check_folder(args.out)
-        for rule in rules:
-            files.check_writable(args.out / f"{rule}.json")
+        files.check_folder(args.out, [f"{rule}.json" for rule in rules])
     gridder = Gridder(
         loading.load_pair(spec, device=args.device, progress=tell),
         args.prompt,
@@ -56,14 +54,13 @@ def run(args: argparse.Namespace) -> int:
         seed=args.seed,
         max_new_tokens=args.max_new_tokens,
     )
-    status = carry_out(gridder, "Decoding", "Decoded")
-    grid = gridder.result()
-    if grid is None:
-        raise KeyboardInterrupt
+    grid, status = carry_out(gridder, gridder.result, "Decoding", "Decoded")
+    if args.out is not None:
+        args.out.mkdir(parents=True, exist_ok=True)
     for rule in grid.rules():
         tables.show(_table(grid, rule))
         if args.out is not None:
-            (args.out / f"{rule}.json").write_text(experiments.dump(grid.select(rule)), encoding="utf-8")
+            files.write(args.out / f"{rule}.json", experiments.dump(grid.select(rule)))
     return status
 
 

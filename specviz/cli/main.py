@@ -38,9 +38,16 @@ class _Parser(argparse.ArgumentParser):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns its exit status."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        return _run(given)
+    except KeyboardInterrupt:  # also while what the command needs is imported, which takes seconds
+        return _fail(" ".join(given[:1]), "interrupted", 130)
+
+
+def _run(given: list[str]) -> int:
     parser = _Parser(prog="specviz", description="See speculative decoding.", allow_abbrev=False)
     commands = parser.add_subparsers(dest="command", required=True, metavar="|".join(COMMANDS), parser_class=_Parser)
-    given = list(sys.argv[1:] if arguments is None else arguments)
     for name, summary in COMMANDS.items():
         command = commands.add_parser(name, help=summary, allow_abbrev=False)
         # Only the command that runs is imported: some bring torch along.
@@ -56,8 +63,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(parsed.command, error, 2)
     except (RuntimeError, OSError) as error:
         return _fail(parsed.command, error, 1)
-    except KeyboardInterrupt:
-        return _fail(parsed.command, "interrupted", 130)
     return status
 
 

@@ -60,15 +60,12 @@ def run(args: argparse.Namespace) -> int:
         repeats=args.repeats,
         widths=args.widths,
     )
-    status = carry_out(profiler, "Measuring", "Measured")
-    profile = profiler.profile()
-    if profile is None:
-        raise KeyboardInterrupt
+    profile, status = carry_out(profiler, profiler.profile, "Measuring", "Measured")
     for table in figures.tables(profile):
         tables.show(table)
     print(sentences.plain(figures.verdict(profile)))
     if args.out is not None:
-        args.out.write_text(measured.dump(profile), encoding="utf-8")
+        files.write(args.out, measured.dump(profile))
     return status
 
 

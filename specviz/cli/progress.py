@@ -4,30 +4,15 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Protocol
+from collections.abc import Callable
+from typing import TypeVar
 
+from specviz.experiments import Job
+
+T = TypeVar("T")
 WIPE = "\r\x1b[K"
 """Makes a terminal forget its current line."""
 TELL_S = 0.5
-
-
-class Job(Protocol):
-    """Work in small steps."""
-
-    @property
-    def total(self) -> int:
-        """How much there is to do."""
-
-    @property
-    def done(self) -> int:
-        """How much of it is done."""
-
-    @property
-    def finished(self) -> bool:
-        """Whether all of it is."""
-
-    def step(self) -> None:
-        """Do a little."""
 
 
 def tell(sentence: str, fraction: float | None) -> None:
@@ -39,9 +24,16 @@ def tell(sentence: str, fraction: float | None) -> None:
         print(f"{sentence}{done}", file=sys.stderr, flush=True)
 
 
-def carry_out(job: Job, doing: str, over: str) -> int:
-    """Step until the job is finished, and tell how far it is; returns the exit status: 130 if it was interrupted."""
-    told = 0.0
+def carry_out(job: Job, result: Callable[[], T | None], doing: str, over: str) -> tuple[T, int]:
+    """Step until the job is finished, and tell how far it is.
+
+    Returns:
+        The result so far and the exit status: 130 if it was interrupted.
+
+    Raises:
+        KeyboardInterrupt: it was interrupted before there was any.
+    """
+    told, status = 0.0, 0
     try:
         tell(doing, 0.0)
         while not job.finished:
@@ -49,8 +41,11 @@ def carry_out(job: Job, doing: str, over: str) -> int:
             if time.monotonic() - told > TELL_S:
                 told = time.monotonic()
                 tell(doing, job.done / job.total * 0.999)
+        tell(over, 1.0)
     except KeyboardInterrupt:
-        print("\ninterrupted: what was measured up to here follows", file=sys.stderr)
-        return 130
-    tell(over, 1.0)
-    return 0
+        status = 130
+    if (found := result()) is None:
+        raise KeyboardInterrupt
+    if status:
+        print("\ninterrupted: what was done up to here follows", file=sys.stderr)
+    return found, status

@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
         ValueError: the trace cannot be read, or has no such place.
         LoadError: the pair cannot be loaded.
     """
-    recorded = trace.read(args.trace)
+    recorded = files.read("TRACE.jsonl", args.trace, trace.read)
     positions = sorted(set(args.position)) if args.position else rows.telling(recorded)
     ids = (*recorded.header.prompt_ids, *recorded.text_ids)
     strange = next((position for position in positions if not 1 <= position <= len(ids)), None)

@@ -15,7 +15,6 @@ from specviz.experiments import Policy, Sweep
 from specviz.figures import sweep as figures
 from specviz.figures.table import Table
 from specviz.models import catalogue, loading
-from specviz.rules import RULES
 from specviz.workloads import WORKLOADS
 
 OWN = "own"
@@ -31,7 +30,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--prompt", action="append", metavar="TEXT", help="a prompt of your own; may be repeated")
     parser.add_argument("--drafter", default="model", choices=("model", "target", "ngram"), help="who drafts")
-    parser.add_argument("--rule", default=Settings().rule, choices=RULES, help="default speculative_sampling")
+    parser.add_argument(
+        "--rule",
+        default=Settings().rule,
+        choices=figures.BY_SHARED,
+        help="default speculative_sampling; under other rules a draft's chance is not alpha",
+    )
     parser.add_argument("--temperature", type=float, metavar="T", help="of both models (default 1, or 0 if greedy)")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="of every number drawn (default 0)")
     parser.add_argument("--max-new-tokens", type=int, default=48, metavar="N", help="of every text (default 48)")
@@ -50,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     prompts = {name: [WORKLOADS[name]] for name in args.workload or (() if args.prompt else WORKLOADS)}
     if args.prompt:
         prompts[OWN] = args.prompt
-    Settings(rule=args.rule, temperature=args.temperature, seed=args.seed)  # refused before the weights are read
+    wanted = Settings(rule=args.rule, temperature=args.temperature, seed=args.seed)  # refused before weights are read
     for prompt in (prompt for some in prompts.values() for prompt in some):
         options.check_text(prompt, args.max_new_tokens)
     if args.out is not None:
@@ -58,19 +62,16 @@ def run(args: argparse.Namespace) -> int:
     sweeper = Sweeper(
         loading.load_pair(spec, device=args.device, progress=tell),
         prompts,
-        experiments.policies(args.drafter),
+        experiments.policies(args.drafter, greedy=wanted.temperature == 0),
         rule=args.rule,
         temperature=args.temperature,
         seed=args.seed,
         max_new_tokens=args.max_new_tokens,
     )
-    status = carry_out(sweeper, "Measuring", "Measured")
-    sweep = sweeper.result()
-    if sweep is None:
-        raise KeyboardInterrupt
+    sweep, status = carry_out(sweeper, sweeper.result, "Measuring", "Measured")
     tables.show(_table(sweep))
     if args.out is not None:
-        args.out.write_text(experiments.dump(sweep), encoding="utf-8")
+        files.write(args.out, experiments.dump(sweep))
     return status
 
 

@@ -56,6 +56,8 @@ def run(args: argparse.Namespace) -> int:
     for file in args.corpus or ():
         if not file.is_file():
             raise ValueError(f"--corpus names {str(file)!r}, which is no file")
+        if not corpus.read_texts(file):  # refused before anything is fetched
+            raise ValueError(f"--corpus names {str(file)!r}, which holds no text")
     store.fetch_embedded(tell)
     pair = load_pair(PairSpec(EMBEDDED, "the embedded target alone", target=EMBEDDED), device="cpu", progress=tell)
     target, stop_id = pair.target_network.module, pair.stop_ids[0]

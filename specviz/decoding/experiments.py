@@ -16,7 +16,18 @@ import torch
 from specviz.decoding.decoder import Decoder, Pair
 from specviz.decoding.profiling import DTYPES, device_name
 from specviz.decoding.settings import DrafterKind, Settings
-from specviz.experiments import GRID_GAMMAS, GRID_RULES, GRID_TOKENS, Grid, GridRun, Policy, Sweep, SweepRun
+from specviz.experiments import (
+    GRID_GAMMAS,
+    GRID_RULES,
+    GRID_TOKENS,
+    MOST_IDS,
+    MOST_RUNS,
+    Grid,
+    GridRun,
+    Policy,
+    Sweep,
+    SweepRun,
+)
 from specviz.trace import Pass, Round, tally
 
 
@@ -105,11 +116,13 @@ class Sweeper(_Experiment):
         seed: int = 0,
         max_new_tokens: int = 48,
     ) -> None:
-        self._prompts = [(workload, prompt) for workload, some in prompts.items() for prompt in some]
+        self._prompts = [(workload, prompt) for workload, some in prompts.items() for prompt in dict.fromkeys(some)]
         ordered = sorted(dict.fromkeys(policies), key=lambda policy: policy.gamma > 0)
         self._settings = {policy: settings(policy, rule, temperature, seed) for policy in ordered}
         self._runs: list[SweepRun] = []
         self._started: list[tuple[Policy, str, str, Decoder]] = []
+        if len(self._prompts) * len(ordered) > MOST_RUNS:
+            raise ValueError(f"a sweep may have {MOST_RUNS:,} runs, got {len(self._prompts)} prompts x {len(ordered)}")
         super().__init__(pair, len(self._prompts) * len(ordered), max_new_tokens)
 
     def result(self) -> Sweep | None:
@@ -128,6 +141,7 @@ class Sweeper(_Experiment):
 
     def _steps(self) -> Generator[None]:
         self._warm_up()
+        yield
         for workload, prompt in self._prompts:
             self._started = [
                 (policy, workload, prompt, self._start(prompt, wanted)) for policy, wanted in self._settings.items()
@@ -177,7 +191,10 @@ class Gridder(_Experiment):
     ) -> None:
         cells = [Policy(0, drafter="none")]
         cells += [Policy(gamma, drafter=one) for one, gamma in product(drafters or drafters_of(pair), gammas)]
-        self._cells = [settings(cell, rule, temperature, seed) for rule, cell in product(rules, cells)]
+        asked = dict.fromkeys(product(rules, cells))
+        self._cells = [settings(cell, rule, temperature, seed) for rule, cell in asked]
+        if len(self._cells) * max_new_tokens > MOST_IDS:
+            raise ValueError(f"a grid may have {MOST_IDS:,} tokens, got {len(self._cells)} texts of {max_new_tokens:,}")
         self._prompt = prompt
         self._runs: list[GridRun] = []
         super().__init__(pair, len(self._cells), max_new_tokens)

@@ -280,7 +280,7 @@ def load(text: str) -> Profile:
         ValueError: it is no profile, or one with a value that cannot be; names the key.
     """
     try:
-        said = json.loads(text)
+        said = json.loads(text.removeprefix("\ufeff"))
     except (ValueError, RecursionError):
         raise ValueError("the file is no JSON") from None
     if not isinstance(said, dict) or said.get("kind") != KIND:

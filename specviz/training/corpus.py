@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import json
 import logging
+import zlib
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
@@ -55,10 +56,17 @@ def sample_corpus(
 
 
 def read_texts(file: Path) -> list[Text]:
-    """The texts of a corpus file: gzipped JSON Lines with the ids ``prompt`` and ``gen``."""
-    with gzip.open(file, "rt", encoding="utf-8") as lines:
-        records = [json.loads(line) for line in lines]
-    return [(record["prompt"] + record["gen"], len(record["prompt"])) for record in records if record["gen"]]
+    """The texts of a corpus file: gzipped JSON Lines with the ids ``prompt`` and ``gen``.
+
+    Raises:
+        ValueError: it is none; names the file.
+    """
+    try:
+        with gzip.open(file, "rt", encoding="utf-8") as lines:
+            records = [json.loads(line) for line in lines]
+        return [(record["prompt"] + record["gen"], len(record["prompt"])) for record in records if record["gen"]]
+    except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{file} is no corpus that can be read: {error!r}") from error
 
 
 def fingerprint(files: Iterable[Path]) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 import streamlit as st
 
+from specviz.experiments import Job
 from specviz.figures import profile as figures
 from specviz.figures import server as servers
 from specviz.hardware import measured
@@ -45,7 +46,7 @@ DEFAULTS: dict[str, Any] = {
 """An achieved speed that SGLang's documentation gives for this model on this accelerator, without drafts."""
 
 
-def _profiler(pair: Any, **asked: Any) -> experiment.Job:
+def _profiler(pair: Any, **asked: Any) -> Job:
     from specviz.decoding.profiling import Profiler
 
     return Profiler(pair, **asked)
