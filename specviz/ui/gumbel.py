@@ -330,7 +330,7 @@ def _runner() -> Any:
         experiment.start(GRID, {"prompt": words.PRESETS[prompt], "seed": int(seed)})
         experiment.cancel(GRID)
     with st.container():  # always there: what stands below would be drawn twice while a script runs
-        if all_of_them := _all():
+        if all_of_them := _all(timed=not busy):
             st.text(all_of_them)
         experiment.told(GRID)
     return st.empty()
@@ -345,8 +345,8 @@ def _first_asked() -> tuple[str, int]:
     return names[shipped.prompt], shipped.seed
 
 
-def _all() -> str:
-    """How much there is to decode, and how long that took where the shown texts are from; empty of an unknown pair."""
+def _all(*, timed: bool) -> str:
+    """How much there is to decode, and how long that takes at the pace of the shown texts; empty of an unknown pair."""
     spec = catalogue.pairs().get(experiment.pair_id())
     if spec is None:
         return ""
@@ -357,7 +357,9 @@ def _all() -> str:
         (sum(len(run.ids) for run in grid.runs), sum(run.seconds for run in grid.runs)) if grid else (0, 0)
     )
     time = (
-        words.GRID["all.time"].format(time=experiment.duration(seconds / tokens * total)) if tokens and seconds else ""
+        words.GRID["all.time"].format(time=experiment.duration(seconds / tokens * total))
+        if timed and tokens and seconds
+        else ""
     )
     return str(words.GRID["all"].format(texts=texts, tokens=GRID_TOKENS, total=total, time=time))
 
