@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import string
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -208,7 +208,7 @@ def _typed() -> dict[str, str]:
     return typed
 
 
-def _type(lists: Mapping[str, str]) -> None:
+def _type(lists: dict[str, str]) -> None:
     st.session_state.overlap_typed = _typed() | lists
 
 
