@@ -423,6 +423,11 @@ def test_progress_on_a_terminal_is_one_line(capfd: pytest.CaptureFixture[str], m
     assert capfd.readouterr().err.count("\n") == 1
 
 
+def test_the_command_line_is_there_before_anything_that_takes_time_is_imported() -> None:
+    check = "import sys, specviz.cli.main; sys.exit(any(name in sys.modules for name in ('numpy', 'specviz.trace')))"
+    assert subprocess.run([sys.executable, "-c", check], capture_output=True, check=False).returncode == 0
+
+
 def test_listing_pairs_needs_no_torch() -> None:
     check = "import sys; from specviz.cli.main import main; main(['pairs']); sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", check], capture_output=True, check=False).returncode == 0

@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from specviz.experiments import Job
+if TYPE_CHECKING:  # what every command imports is small, or an early Ctrl-C would find it still importing
+    from specviz.experiments import Job
 
 T = TypeVar("T")
 WIPE = "\r\x1b[K"
@@ -38,7 +39,7 @@ def carry_out(job: Job, result: Callable[[], T | None], doing: str, over: str) -
         tell(doing, 0.0)
         while not job.finished:
             job.step()
-            if time.monotonic() - told > TELL_S:
+            if job.done and time.monotonic() - told > TELL_S:
                 told = time.monotonic()
                 tell(doing, job.done / job.total * 0.999)
         tell(over, 1.0)
