@@ -164,7 +164,7 @@ RUNNING: dict[str, Any] = {
     "unloadable": "The models could not be loaded: {reason}",
     "json": "Download all of it (JSON)",
     "refused": "{reason}. What is shown stays.",
-    "size": "the file has {size:.1f} MB, and at most 1 MB is read",
+    "size": "the file has {size:.1f} MB, and at most {most:g} MB are read",
 }
 """What every experiment that a page runs has to say; each has words of its own besides."""
 
