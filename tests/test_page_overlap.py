@@ -264,6 +264,7 @@ def test_what_is_no_list_is_named_and_nothing_is_lost() -> None:
 
 
 KEYS = ("p", "q", "p_temperature", "pq_top_k", "pq_top_p", "place", "preset", "pq_from", "wrong_drafts", "detail")
+KEYS += ("bench_rule", "bench_gamma", "bench_seed")
 
 
 @pytest.mark.parametrize("key", KEYS)
@@ -276,6 +277,11 @@ def test_what_an_address_cannot_have_is_named_and_leaves_it(key: str) -> None:
     assert page.shown("place")["bars"]
 
 
+def test_a_place_that_is_not_there_is_answered_with_the_one_that_is_shown() -> None:
+    page = Overlap(place="999999")
+    assert f"so {page.test.selectbox(key='any_place').value} is used" in page.warnings[0]
+
+
 @pytest.mark.parametrize("text", ["nan", "-1", "<b>x</b>", "9" * 2_000])
 def test_an_address_of_nothing_but_nonsense_opens_the_usual_page(text: str) -> None:
     page = Overlap(**dict.fromkeys(KEYS, text))
@@ -285,7 +291,7 @@ def test_an_address_of_nothing_but_nonsense_opens_the_usual_page(text: str) -> N
 
 
 def test_empty_parameters_ask_for_nothing() -> None:
-    page = Overlap(**dict.fromkeys((*KEYS, "bench_rule", "bench_gamma"), ""))
+    page = Overlap(**dict.fromkeys(KEYS, ""))
     assert not page.warnings
     assert page.shown("place")["bars"]
 

@@ -21,8 +21,8 @@ from specviz.figures.bench import Draws, Pairs
 from specviz.figures.charts import Panel
 from specviz.losslessness import Entrant
 from specviz.probability import Array
-from specviz.ui import components, panels, words
-from specviz.ui.controls import BOUND
+from specviz.ui import components, controls, panels, words
+from specviz.ui.controls import BOUND, Refused
 from specviz.ui.overlap_scene import Scene
 
 KEYS = ("bench_rule", "bench_gamma", "bench_seed")
@@ -89,6 +89,16 @@ def _name_of(scene: Scene) -> Callable[[int], str]:
 
 
 # --- one token --------------------------------------------------------------------------------------------------------
+
+
+def taken(key: str, raw: str) -> Any:
+    """What the bench makes of a parameter of the address; :class:`Refused` where it takes no such thing."""
+    if key == "bench_seed":
+        return controls.number(raw, SEEDS, SEEDS[0])
+    offered = map(str, GAMMAS) if key == "bench_gamma" else words.ENTRANTS.values()
+    instead = str(GAMMAS[1]) if key == "bench_gamma" else words.ENTRANTS[FIRST]
+    known = raw if key == "bench_gamma" else raw.removesuffix(words.BENCH["wrong"])
+    return raw if known in offered else Refused(words.LINK["not_offered"], instead)
 
 
 def _controls(trials: dict[str, Entrant], vocab: int) -> tuple[Entrant, Any]:

@@ -184,13 +184,12 @@ def _taken(key: str, raw: str) -> Any:
     if key in RANGES:
         return controls.number(raw, RANGES[key], PLAIN[key])
     if key == PLACE:
-        places = [choice.position for choice in _choices()]
+        places = {choice.position: choice for choice in _choices()}
         found = next((place for place in places if str(place) == raw), None)
-        return Refused(words.OVERLAP["place.takes"], words.OVERLAP["place.instead"]) if found is None else found
-    if key == "bench_seed":
-        return controls.number(raw, bench.SEEDS, bench.SEEDS[0])
+        instead = str(_usual(places)) if places else words.OVERLAP["place.none"]
+        return Refused(words.OVERLAP["place.takes"], instead) if found is None else found
     if key in bench.KEYS:
-        return raw  # their own controls take what they have
+        return bench.taken(key, raw)
     if key in SWITCHES:
         return {"true": True, "false": False}.get(raw.lower(), Refused(words.LINK["switch"], "false"))
     offered = {"preset": tuple(figures.PRESETS), FROM: (RUN, HAND), "detail": words.DETAILS}[key]
