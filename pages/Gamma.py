@@ -10,7 +10,8 @@ from specviz.ui import gamma, plot  # noqa: E402
 gamma.heading()
 scene = gamma.sidebar()
 gamma.theory(scene)
-slot = gamma.measured()
+slot = gamma.measured(scene)
+gamma.write_address()
 gamma.engine(scene)
 plot.library()
 gamma.measure(slot)  # last, for it takes its time

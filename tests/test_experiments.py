@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import replace
+from statistics import stdev
 from typing import Any
 
 import pytest
@@ -109,6 +111,30 @@ def test_rates_a_round_are_sums_over_sums() -> None:
     one = sweep([run(early, rounds=8, drafts=2), run(early, "code", rounds=2, drafts=0)])
     assert one.drafts_per_round(early) == pytest.approx(16 / 10)
     assert one.tokens_per_pass(early) == pytest.approx((8 + 4 + 2 + 2) / 10)
+
+
+def test_how_unlike_rounds_are_says_how_sure_their_mean_is() -> None:
+    """Rounds that kept 0, 1, 2, 2 of two drafts, against statistics of the same."""
+    one = replace(
+        run(Policy(2), rounds=4), emitted=9, kept=(3, 2), judged=(4, 3), shared=(2.0, 2.0), draft=(), seconds=1.0
+    )
+    error = stdev([1, 2, 3, 3]) / 2
+    steady, shaky = (
+        sweep([replace(one, verify=tuple((3, seconds) for seconds in times))])
+        for times in ((0.2,) * 4, (0.1, 0.3, 0.1, 0.3))
+    )
+    assert steady.tokens_error(Policy(2)) == pytest.approx(error)
+    assert steady.rate_error(Policy(2)) == pytest.approx(error / (9 / 4))
+    of_time = stdev([0.1, 0.3, 0.1, 0.3]) / 2 / (1.0 / 4)
+    assert shaky.rate_error(Policy(2)) == pytest.approx(math.hypot(error / (9 / 4), of_time))
+    assert sweep([run(Policy(2), rounds=1)]).tokens_error(Policy(2)) is None
+    assert sweep([]).rate_error(Policy(2)) is None
+
+
+def test_what_is_always_sure_has_no_policy_that_stops() -> None:
+    assert any(policy.adaptive for policy in experiments.policies())
+    assert not any(policy.adaptive for policy in experiments.policies(greedy=True))
+    assert not any(policy.adaptive for policy in experiments.policies("ngram"))
 
 
 def test_c_is_the_median_drafter_read_over_the_median_read_of_one_row() -> None:

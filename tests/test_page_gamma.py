@@ -37,6 +37,7 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recorded_folder: P
     """A recorded sweep made by hand, on a machine without weights."""
     folder = tmp_path / "traces"
     folder.symlink_to(recorded_folder)
+    (tmp_path / "profile.json").symlink_to(ROOT / "assets" / "profile.json")
     path = tmp_path / "sweep.json"
     path.write_text(experiments.dump(sweeps.sweep()))
     monkeypatch.setattr("specviz.ui.recordings.FOLDER", folder)
@@ -75,6 +76,11 @@ class Gamma:
         return tuple(title.value for title in self.test.subheader)
 
     @property
+    def refused(self) -> list[str]:
+        """What is said of the link; what is thought of a gamma is another warning."""
+        return [one.value for one in self.test.warning if "The link asked" in one.value]
+
+    @property
     def told(self) -> str:
         texts = (*self.test.text, *self.test.caption, *self.test.warning, *self.test.info, *self.test.code)
         return "\n".join(text.value for text in texts)
@@ -91,7 +97,7 @@ def test_a_cold_deep_link_shows_the_whole_page() -> None:
     page = Gamma()
     assert [title.value for title in page.test.title] == ["Gamma"]
     assert page.titles == THEORY + MEASURED + ALWAYS
-    assert not page.test.warning
+    assert not page.refused
     assert all(plot["alt"] and plot["table"]["rows"] for plot in page.plots())
     assert len(page.plots()) == 8
 
@@ -100,10 +106,10 @@ def test_every_panel_says_where_its_numbers_come_from() -> None:
     badges = Gamma().badges()
     assert badges == [
         "modelled",
-        "modelled" if badges[1] == "modelled" else badges[1],
-        "recorded · theory modelled",
+        "modelled · recorded",
+        "recorded · modelled",
         "recorded",
-        "recorded · equal chances modelled",
+        "recorded · modelled",
         "recorded",
         "recorded",
         "modelled",
@@ -135,7 +141,7 @@ assert "torch" not in sys.modules
 
 def test_the_sliders_change_the_story_and_the_flags() -> None:
     page = Gamma().set("slider", "theory_alpha", 0.8).set("slider", "theory_c", 0.1).set("slider", "theory_gamma", 7)
-    assert "With shared 0.80 and c 0.10, 6 drafts a round should be best: 2.47×. Yours, gamma 7" in page.told
+    assert "costs a tenth of the target’s, 6 drafts a round should be best: 2.47×. Yours, gamma 7" in page.told
     assert "--spec-draft-n-max 7" in page.told
     assert page.set("slider", "theory_gamma", 0).told.count(words.GAMMA["engine.none"]) == 1
 
@@ -146,6 +152,29 @@ def test_make_it_lose_loses() -> None:
     worst = page.test.session_state.explained
     assert worst == Policy(8)
     assert page.test.selectbox(key="explained").value == worst
+    assert "Set: shared 0.30, a drafter’s read at half of the target’s, gamma 8. Below: prompts “chat”, gamma 8" in (
+        page.told.replace("\\", "")
+    )
+
+
+def test_make_it_lose_can_be_taken_back() -> None:
+    link = {"theory_alpha": "0.7", "theory_c": "0.2", "theory_gamma": "3", "workload": "code", "explained": "gamma 2"}
+    page = Gamma(link).press("lose").press("lose").press("unlose")
+    said = [page.test.slider(key=key).value for key in ("theory_alpha", "theory_c", "theory_gamma")]
+    assert said == [0.7, 0.2, 3]
+    assert (page.test.selectbox(key="workload").value, page.test.selectbox(key="explained").value) == (
+        "code",
+        Policy(2),
+    )
+    assert not any(button.key == "unlose" for button in page.test.button)
+
+
+def test_what_make_it_lose_set_is_told_while_it_stands() -> None:
+    page = Gamma().press("lose")
+    assert "Set: shared" in page.told.replace("\\", "")
+    page.set("slider", "theory_gamma", 2)
+    assert "Set: shared" not in page.told.replace("\\", "")
+    assert any(button.key == "unlose" for button in page.test.button)
 
 
 def test_story_shows_sentences_only() -> None:
@@ -155,6 +184,19 @@ def test_story_shows_sentences_only() -> None:
     assert "verification is not free" not in page.told
     assert "verification is not free" in Gamma().told
     assert "arXiv 2211.17192" in Gamma({"detail": "Formulas"}).told
+    assert "--spec-draft-n-max" not in page.told
+    assert words.GAMMA["engine.story"] in page.told
+    assert "c 0." not in page.told + "".join(button.label for button in page.test.button)
+
+
+def test_a_gamma_that_loses_is_warned_of_before_its_flags() -> None:
+    page = Gamma({"theory_alpha": "0.3", "theory_c": "0.5", "theory_gamma": "8"})
+    (warning,) = page.test.warning
+    assert "slower than the target alone" in warning.value
+    good = Gamma({"theory_alpha": "0.8", "theory_gamma": "1"})
+    assert not good.test.warning
+    assert "By the theory, with the sliders’ numbers, gamma 1" in good.told
+    assert "By the clock gamma 1" in good.told
 
 
 # --- the sweep --------------------------------------------------------------------------------------------------------
@@ -169,14 +211,14 @@ def test_a_workload_is_shown_by_itself() -> None:
 def test_a_chosen_gamma_is_explained() -> None:
     page = Gamma().set("selectbox", "explained", Policy(8))
     assert "Gamma 8 could be 9.00×" in page.told
-    assert "A read of 9 rows took 2.60× the time of a read of 1 row" in page.told
+    assert "The wider read took as long as 2.60 reads of one row" in page.told
 
 
 @pytest.mark.parametrize("runs", [[], [sweeps.run(Policy(0))], [sweeps.run(Policy(4))]])
 def test_a_sweep_that_has_hardly_begun_is_shown(runs: list[Any]) -> None:
     page = Gamma(sweep=sweeps.sweep(runs), sweep_origin="here", explained=Policy(8), workload="code")
     assert page.titles[:2] == THEORY
-    assert not page.test.warning
+    assert not page.refused
 
 
 def test_without_a_recorded_sweep_the_page_says_so(recorded: Path) -> None:
@@ -188,11 +230,29 @@ def test_without_a_recorded_sweep_the_page_says_so(recorded: Path) -> None:
 
 def test_what_was_measured_here_says_so_and_marks_the_map() -> None:
     page = Gamma(sweep=sweeps.sweep(), sweep_origin="here")
-    assert "modelled · cross measured here" in page.badges()
-    assert "measured here" in page.badges()
-    page.press("take_today")
+    assert "modelled · recorded · measured" in page.badges()  # today's run is a recorded one
+    page.press("take_sweep")
     assert page.test.slider(key="theory_alpha").value == pytest.approx(0.5)
     assert page.test.slider(key="theory_c").value == pytest.approx(0.1)
+
+
+def test_badges_are_the_four_words_that_every_page_has() -> None:
+    known = {"measured", "modelled", "simulated", "recorded"}
+    for origin in ("here", "file", "recorded"):
+        badges = Gamma(sweep=sweeps.sweep(), sweep_origin=origin).badges()
+        assert {word for badge in badges for word in badge.split(" · ")} <= known
+
+
+def test_todays_numbers_are_never_those_of_a_sweep_and_a_running_sweep_has_none() -> None:
+    def offered(page: Gamma) -> dict[str, str]:
+        return {one.key: one.label for one in page.test.button if one.key and one.key.startswith("take_")}
+
+    before = offered(Gamma())
+    assert set(before) == {"take_today", "take_sweep"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("specviz.ui.experiment.work", lambda kind, slot: None)
+        running = Gamma(sweep=sweeps.sweep(), sweep_origin="here", sweep_running=Running(wanted=True))
+    assert offered(running) == {"take_today": before["take_today"]}
 
 
 def test_hostile_names_are_shown_as_text() -> None:
@@ -246,11 +306,19 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 def test_a_sweep_of_ones_own_prompts_is_measured_and_shown(asked: list[dict[str, Any]]) -> None:
     page = Gamma().set("text_area", "sweep_own", "  One?  \n\nTwo?\nOne?")
+    assert "3 prompts × 18 ways to draft × 48 tokens = 2,592 tokens, about " in page.told
     page.press("sweep_start")
     assert asked[0]["prompts"] == {"chat": [WORKLOADS["chat"]], "own": ["One?", "Two?"]}
     assert asked[0]["policies"] == experiments.policies()
-    assert "measured here" in page.badges()
+    assert "measured" in page.badges()
     assert "all, own" in ", ".join(page.test.selectbox(key="workload").options)
+
+
+def test_copies_can_be_measured_and_never_stop_early(asked: list[dict[str, Any]]) -> None:
+    page = Gamma().set("selectbox", "sweep_drafter", "ngram")
+    assert "1 prompt × 13 ways" in page.told
+    page.press("sweep_start")
+    assert asked[0]["policies"] == experiments.policies("ngram")
 
 
 def test_nothing_to_measure_cannot_be_started() -> None:
@@ -287,7 +355,7 @@ def test_a_cancelled_sweep_keeps_what_it_has() -> None:
         patch.setattr(experiment, "work", lambda kind, slot: None)
         page.run().press("sweep_cancel")
     assert words.SWEEP["cancelled"] in page.told
-    assert "measured here" in page.badges()
+    assert "measured" in page.badges()
 
 
 # --- the address ------------------------------------------------------------------------------------------------------
@@ -309,22 +377,22 @@ def test_a_cancelled_sweep_keeps_what_it_has() -> None:
 )
 def test_what_a_link_cannot_have_is_said_and_leaves_the_address(key: str, raw: str, said: str) -> None:
     page = Gamma({key: raw})
-    (warning,) = page.test.warning
-    assert words.literal(said) in warning.value or said in warning.value
+    (warning,) = page.refused
+    assert words.literal(said) in warning or said in warning
     assert raw not in page.test.query_params.get(key, [])
     assert page.titles == THEORY + MEASURED + ALWAYS
 
 
 def test_an_empty_parameter_is_an_absent_one() -> None:
     page = Gamma(dict.fromkeys((*RANGES, "workload", "explained", "detail"), ""))
-    assert not page.test.warning
+    assert not page.refused
     assert page.told == Gamma().told
 
 
 def test_a_link_restores_the_page() -> None:
     link = {"theory_alpha": "0.8", "theory_gamma": "9", "workload": "code", "explained": "gamma 8"}
     page = Gamma(link)
-    assert not page.test.warning
+    assert not page.refused
     assert page.test.slider(key="theory_gamma").value == 9
     assert page.test.selectbox(key="workload").value == "code"
     assert page.test.selectbox(key="explained").value == Policy(8)
@@ -332,7 +400,7 @@ def test_a_link_restores_the_page() -> None:
 
 def test_a_policy_that_stops_early_can_be_linked() -> None:
     page = Gamma({"explained": "up to 12, stops below 0.40"})
-    assert not page.test.warning
+    assert not page.refused
     assert page.test.selectbox(key="explained").value == sweeps.EARLY[0]
     assert "Up to 12, stops below 0.40 could be 3.00×" in page.told
 

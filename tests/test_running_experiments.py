@@ -297,6 +297,7 @@ def test_a_file_that_no_page_will_open_is_told(
         (["sweep", "--workload", "poetry"], "poetry"),
         (["sweep", "--max-new-tokens", "0"], "--max-new-tokens"),
         (["sweep", "--rule", "greedy", "--temperature", "1"], "greedy"),
+        (["sweep", "--rule", "gumbel_coupling"], "gumbel_coupling"),
         (["sweep", "--temperature", "nan"], "temperature"),
         (["sweep", "--prompt", " "], "--prompt"),
         (["sweep", "--prompt", "x" * 20_001], "--prompt must have at most 20,000 characters, got 20,001"),

@@ -1,13 +1,14 @@
 """Gamma: what a number of drafts should bring, where no number pays, and how an engine is told.
 
-Every number here is modelled by :mod:`specviz.theory`, but for today's alpha and c, which are marked as what they are.
-Measured sweeps are drawn in :mod:`specviz.figures.sweep`.
+Every number here is modelled by :mod:`specviz.theory`, but for alpha and c that came out, which are marked as what
+they are. Measured sweeps are drawn in :mod:`specviz.figures.sweep`.
 """
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -16,17 +17,20 @@ import plotly.graph_objects as go
 
 from specviz import theory
 from specviz.figures.charts import Panel, colour, escaped, figure
-from specviz.figures.numbers import probability, significant
+from specviz.figures.numbers import ORDINALS, ordinal, probability, significant
 from specviz.figures.roofline import times
 from specviz.figures.table import Table
 
 MOST = 40
 """The largest gamma that is looked at: alpha .95 and c .01 have their best one here."""
+GAMMAS = range(MOST + 1)
 ALPHAS = tuple(step / 50 for step in range(51))
 CHEAPEST, DEAREST = 0.005, 1.0
 RATIOS = tuple(CHEAPEST * (DEAREST / CHEAPEST) ** (step / 40) for step in range(41))
 LABELLED_ALPHAS = (0.1, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.96)
 LABELLED_RATIOS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
+SYMBOLS = (("x-thin", "cross"), ("cross-thin", "plus"))
+"""Of what came out, and what they are called."""
 FACTORS = (0.125, 0.25, 0.5, 1, 2, 4, 8, 16, 32, 64)
 
 
@@ -56,9 +60,10 @@ class Scene:
 
 
 @dataclass(frozen=True, slots=True)
-class Today:
-    """Alpha and c as they came out today, and where each is from."""
+class Found:
+    """Alpha and c as they came out, and where they are from: a mark of the map."""
 
+    name: str
     alpha: float
     c: float
     source: str
@@ -70,15 +75,65 @@ def ratio(c: float) -> str:
     return f"{c:.2f}" if c == 0 or c >= 0.1 else significant(c, 2)
 
 
+def cost(c: float) -> str:
+    """What a drafter's read costs, in words: "a tenth of the target’s"."""
+    if c in (0, 1):
+        return "as much as the target’s" if c else "nothing"
+    parts = round(1 / c) if c > 0.05 else 0
+    if 2 <= parts <= len(ORDINALS) and abs(c - 1 / parts) < 0.005:
+        return f"{'half' if parts == 2 else f'a {ordinal(parts)}'} of the target’s"
+    return f"{ratio(c)} of the target’s"
+
+
 # --- a curve by gamma -------------------------------------------------------------------------------------------------
 
 
 def curves(scene: Scene) -> Panel:
     """Tokens a read, speed and arithmetic, all against the target alone, for gamma 0 to 40."""
-    gammas = range(MOST + 1)
-    expected = [theory.expected_tokens(scene.alpha, gamma) for gamma in gammas]
-    speeds = [theory.speedup(scene.alpha, gamma, scene.c) for gamma in gammas]
-    work = [theory.operations_factor(scene.alpha, gamma, scene.c_ops) for gamma in gammas]
+    expected = [theory.expected_tokens(scene.alpha, gamma) for gamma in GAMMAS]
+    speeds = [theory.speedup(scene.alpha, gamma, scene.c) for gamma in GAMMAS]
+    work = [theory.operations_factor(scene.alpha, gamma, scene.c_ops) for gamma in GAMMAS]
+    brings, costs = expected[scene.gamma], 1 + scene.gamma * scene.c
+    bound = "no end of tokens" if scene.alpha == 1 else f"{1 / (1 - scene.alpha):.2f} tokens"
+    return Panel(
+        "What a gamma should bring",
+        story(scene),
+        (
+            f"Gamma {scene.gamma}: a round brings {brings:.2f} tokens and costs {costs:.2f} reads of the target "
+            f"(1 + {scene.gamma} × {ratio(scene.c)}).",
+            "Arithmetic a token: the sums and products that both models do, for every token that enters the text. Here "
+            f"{times(work[scene.gamma])} that of the target alone: time is bought with it.",
+            f"A draft that ended each time right before its first rejection would bring {bound} a read: more than any "
+            "gamma.",
+            "Assumed: every draft stays with the same chance, a wider read takes no longer, and nothing else takes "
+            "time. The sweep below measures all three.",
+        ),
+        f"E = 1 + α + … + α^γ = {brings:.4f} tokens a read\n"
+        f"speed = E ÷ (1 + γ c) = {brings:.4f} ÷ {costs:.4f} = {scene.speed:.4f}\n"
+        f"arithmetic = (γ c_ops + γ + 1) ÷ E = {work[scene.gamma]:.4f}\n"
+        "c_ops: the drafter’s arithmetic for a token ÷ the target’s\n"
+        f"a common slip, without the closing token: (E − 1) ÷ (1 + γ c) = {(brings - 1) / costs:.4f}\n"
+        "Leviathan et al. 2023, arXiv 2211.17192: equation 1, theorems 3.8, 3.11",
+        Table(
+            f"By gamma, at shared {probability(scene.alpha)} and c {ratio(scene.c)}, modelled",
+            ("gamma", "tokens a read", "reads a round costs", "speed", "arithmetic a token"),
+            tuple(
+                (
+                    str(gamma),
+                    f"{expected[gamma]:.4f}",
+                    f"{1 + gamma * scene.c:.3f}",
+                    times(speeds[gamma]),
+                    times(work[gamma]),
+                )
+                for gamma in GAMMAS
+            ),
+        ),
+        _curves_figure(scene, speeds, expected, work),
+        f"Speed, tokens a read and arithmetic against gamma from 0 to {MOST}. {story(scene)}",
+    )
+
+
+def _curves_figure(scene: Scene, speeds: list[float], expected: list[float], work: list[float]) -> go.Figure:
     low, high = min(1.0, *speeds), max(*expected, *work)
     drawn = figure(
         x={"title": "gamma γ: drafts a round", "dtick": 4, "range": [-0.5, MOST + 0.5]},
@@ -98,7 +153,7 @@ def curves(scene: Scene) -> Panel:
     )
     for name, values, ink, dash, width in lines:
         drawn.add_scatter(
-            x=list(gammas),
+            x=list(GAMMAS),
             y=values,
             mode="lines",
             name=name,
@@ -118,51 +173,17 @@ def curves(scene: Scene) -> Panel:
             name=f"{name}: gamma {gamma}",
             hovertemplate=f"{name}: gamma {gamma}, {times(speeds[gamma])}<extra></extra>",
         )
-    brings, costs = expected[scene.gamma], 1 + scene.gamma * scene.c
-    bound = "no limit" if scene.alpha == 1 else f"{1 / (1 - scene.alpha):.2f} tokens a read"
-    return Panel(
-        "What a gamma should bring",
-        story(scene),
-        (
-            f"Gamma {scene.gamma}: a round brings {brings:.2f} tokens and costs {costs:.2f} reads of the target "
-            f"(1 + {scene.gamma} × {ratio(scene.c)}).",
-            f"Arithmetic: {times(work[scene.gamma])} that of the target alone for every token: time is bought with it.",
-            f"Who always stopped drafting just in time would get {bound}.",
-            "Assumed: every draft stays with the same chance, a wider read takes no longer, and nothing else takes "
-            "time. The sweep below measures all three.",
-        ),
-        f"E = 1 + α + … + α^γ = {brings:.4f} tokens a read\n"
-        f"speed = E ÷ (1 + γ c) = {brings:.4f} ÷ {costs:.4f} = {scene.speed:.4f}\n"
-        f"arithmetic = (γ c_ops + γ + 1) ÷ E = {work[scene.gamma]:.4f}\n"
-        f"a common slip, without the closing token: (E − 1) ÷ (1 + γ c) = {(brings - 1) / costs:.4f}\n"
-        "Leviathan et al. 2023, arXiv 2211.17192: equation 1, theorems 3.8, 3.11",
-        Table(
-            f"By gamma, at shared {probability(scene.alpha)} and c {ratio(scene.c)}, modelled",
-            ("gamma", "tokens a read", "reads a round costs", "speed", "arithmetic a token"),
-            tuple(
-                (
-                    str(gamma),
-                    f"{expected[gamma]:.4f}",
-                    f"{1 + gamma * scene.c:.3f}",
-                    times(speeds[gamma]),
-                    times(work[gamma]),
-                )
-                for gamma in gammas
-            ),
-        ),
-        drawn,
-        f"Speed, tokens a read and arithmetic against gamma from 0 to {MOST}. {story(scene)}",
-    )
+    return drawn
 
 
 def story(scene: Scene) -> str:
     """The best gamma, and what is to be said of the one that is set."""
-    at = f"With shared {probability(scene.alpha)} and c {ratio(scene.c)}"
+    at = f"With shared {probability(scene.alpha)} and a drafter’s read that costs {cost(scene.c)}"
     best = scene.best
     if scene.endless:
-        first = f"{at} every further draft pays: there is no best gamma."
+        first = f"{at}, every further draft pays: there is no best gamma."
     elif not best:
-        first = f"{at} no gamma pays: no draft brings more than it costs, and nothing beats the target alone."
+        first = f"{at}, no gamma pays: no draft brings more than it costs, and nothing beats the target alone."
     else:
         first = f"{at}, {_advice(scene.alpha, scene.c)}."
     return first if best == scene.gamma and not scene.endless else f"{first} {verdict(scene)}"
@@ -185,6 +206,18 @@ def verdict(scene: Scene) -> str:
     if speed < 1:
         return f"Yours, gamma {scene.gamma}: {times(speed)}, slower than the target alone; the drafter’s reads eat it."
     return f"Yours, gamma {scene.gamma}: {times(speed)}" + (", as fast as the target alone." if speed == 1 else ".")
+
+
+def thought(scene: Scene) -> str:
+    """What the theory thinks of the gamma that is set, in a sentence that stands alone."""
+    if scene.endless:
+        best = "every further draft pays"
+    elif not scene.best:
+        best = "no gamma pays"
+    else:
+        best = "this is the best gamma" if scene.best == scene.gamma else f"the best is gamma {scene.best}"
+    slower = ", slower than the target alone" if scene.speed < 1 else ""
+    return f"By the theory, with the sliders’ numbers, gamma {scene.gamma} is {times(scene.speed)}{slower}; {best}."
 
 
 # --- the best gamma over alpha and c ----------------------------------------------------------------------------------
@@ -234,17 +267,15 @@ def _ground() -> go.Figure:
     return drawn
 
 
-def best_map(scene: Scene, today: Today | None) -> Panel:
-    """The best gamma over alpha and c, with what is set and what came out today on it."""
+def best_map(scene: Scene, found: Sequence[Found]) -> Panel:
+    """The best gamma over alpha and c, with what is set and what came out on it."""
     drawn = go.Figure(_ground())
     marks: list[tuple[str, float, float, str, dict[str, Any]]] = [
         ("yours", scene.alpha, scene.c, "circle-open", {"size": 16, "line": {"width": 2.5}})
     ]
-    if today is not None:
-        label = f"today ({today.badge})"
-        marks.append(
-            (label, today.alpha, today.c, "x-thin", {"size": 14, "line": {"width": 4, "color": colour("ink")}})
-        )
+    for one, (symbol, _) in zip(found, SYMBOLS, strict=False):
+        line = {"width": 3, "color": colour("ink")}
+        marks.append((f"{one.name} ({one.badge})", one.alpha, one.c, symbol, {"size": 14, "line": line}))
     for name, alpha, c, symbol, marker in marks:
         drawn.add_scatter(
             x=[min(max(c, CHEAPEST), DEAREST)],
@@ -255,17 +286,17 @@ def best_map(scene: Scene, today: Today | None) -> Panel:
             cliponaxis=False,
             hovertemplate=escaped(f"{name}: shared {probability(alpha)}, c {ratio(c)}") + "<extra></extra>",
         )
+    told = _here(found[0]) if found else "The numbers are the best gamma. Where they are 0, no draft pays."
     return Panel(
         "Where drafting pays",
-        _here(today) if today is not None else "The numbers are the best gamma. Where they are 0, no draft pays.",
+        told,
         (
             "The numbers on the map are the best gamma. 0: shared is not above c, so no number of drafts pays.",
             "A good drafter and a cheap one: up and to the left, many drafts pay. A drafter that is large enough to "
             "agree more often also costs more: up and to the right.",
             *(
-                (f"The cross: shared {probability(today.alpha)}, c {ratio(today.c)}, from {today.source}.",)
-                if today is not None
-                else ()
+                f"The {called}: shared {probability(one.alpha)}, c {ratio(one.c)}, of {one.source}."
+                for one, (_, called) in zip(found, SYMBOLS, strict=False)
             ),
         ),
         "γ* = argmax (1 + α + … + α^γ) ÷ (1 + γ c)\n"
@@ -279,8 +310,8 @@ def best_map(scene: Scene, today: Today | None) -> Panel:
         ),
         drawn,
         "Best gamma over shared and c: many drafts where shared is high and c small, 0 where shared is not above c. "
-        + (_here(today) if today is not None else ""),
-        badge="modelled" if today is None else f"modelled · cross {today.badge}",
+        + told,
+        badge=" · ".join(dict.fromkeys(("modelled", *(one.badge for one in found)))),
     )
 
 
@@ -289,11 +320,11 @@ def _cell(alpha: float, c: float) -> str:
     return f"{best}: {times(theory.speedup(alpha, best, c))}"
 
 
-def _here(today: Today) -> str:
-    at = f"Today’s pair, the cross: shared {probability(today.alpha)}, c {ratio(today.c)}"
-    if not theory.optimal_gamma(today.alpha, today.c, MOST):
+def _here(one: Found) -> str:
+    at = f"The {SYMBOLS[0][1]}, {one.name}: shared {probability(one.alpha)}, a drafter’s read costs {cost(one.c)}"
+    if not theory.optimal_gamma(one.alpha, one.c, MOST):
         return f"{at}. No draft should pay there."
-    return f"{at}. There {_advice(today.alpha, today.c)}."
+    return f"{at}. There {_advice(one.alpha, one.c)}."
 
 
 # --- in an engine -----------------------------------------------------------------------------------------------------

@@ -56,6 +56,23 @@ def test_a_slider_changes_the_figure_in_place_and_the_address(page: Page) -> Non
     assert "theory_gamma=5" in page.url
 
 
+def test_one_press_is_one_entry_of_the_history_and_back_agrees_with_the_page(page: Page) -> None:
+    drawn(page, "waterfall")
+    before, start = page.evaluate("history.length"), page.url
+    page.get_by_role("button", name="make it lose").click()
+    expect(page.locator(".st-key-card_curves")).to_contain_text("gamma 8")
+    settled(page)
+    assert page.evaluate("history.length") == before + 1
+    assert "theory_gamma=8" in page.url
+    page.go_back()
+    expect(page.locator(".st-key-card_curves")).to_contain_text("Yours, gamma 4")
+    assert page.url == start
+    page.go_forward()
+    expect(page.locator(".st-key-card_curves")).to_contain_text("Yours, gamma 8")
+    page.locator(".st-key-unlose").get_by_role("button").click()
+    expect(page.locator(".st-key-card_curves")).to_contain_text("Yours, gamma 4")
+
+
 def test_make_it_lose_loses_in_theory_and_by_the_clock(page: Page) -> None:
     drawn(page, "waterfall")
     page.get_by_role("button", name="make it lose").click()
