@@ -820,7 +820,7 @@ def _written(sweep: Sweep) -> tuple[str, ...]:
     plain = sweep.plain_policy()
     best = [fastest(sweep, drafting(sweep, some)) for some in (fixed(sweep), adaptive(sweep))]
     ours = [one for one in (plain, *best) if one is not None and sure(sweep, [one])]
-    told = ", ".join(f"{name(one)} {_number(rate(sweep, one))}" for one in ours)
+    told = ", ".join(f"{_number(rate(sweep, one))} ({name(one)})" for one in ours)
     return (f"Tokens a second: {told}.",) if told else ()
 
 
