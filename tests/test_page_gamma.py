@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from specviz import experiments
 from specviz.experiments import Policy, Sweep
 from specviz.ui import loader as loader_module
-from specviz.ui import words
+from specviz.ui import recordings, session, words
 from specviz.ui.experiment import Running
 from specviz.ui.gamma import RANGES
 from specviz.workloads import WORKLOADS
@@ -125,6 +126,7 @@ def test_the_library_comes_last_and_once() -> None:
 def test_the_page_needs_no_torch(recorded: Path) -> None:
     script = f"""
 import sys
+from dataclasses import replace
 from pathlib import Path
 from streamlit.testing.v1 import AppTest
 from specviz.ui import recordings
@@ -253,6 +255,14 @@ def test_todays_numbers_are_never_those_of_a_sweep_and_a_running_sweep_has_none(
         patch.setattr("specviz.ui.experiment.work", lambda kind, slot: None)
         running = Gamma(sweep=sweeps.sweep(), sweep_origin="here", sweep_running=Running(wanted=True))
     assert offered(running) == {"take_today": before["take_today"]}
+
+
+def test_a_run_whose_drafter_the_profile_did_not_time_leaves_no_cross(monkeypatch: pytest.MonkeyPatch) -> None:
+    opening = session.recorded(recordings.first())
+    other = tuple(replace(round_, settings={**round_.settings, "drafter": "target"}) for round_ in opening.trace.rounds)
+    run = replace(opening, trace=replace(opening.trace, rounds=other))
+    monkeypatch.setattr("specviz.ui.positions.current_run", lambda: run)
+    assert [one.key for one in Gamma().test.button if one.key and one.key.startswith("take_")] == ["take_sweep"]
 
 
 def test_hostile_names_are_shown_as_text() -> None:

@@ -14,9 +14,11 @@ from specviz.figures import sweep as sweeps
 from specviz.figures.charts import Panel
 from specviz.figures.gamma import MOST, Found, Scene
 from specviz.hardware import measured as profiles
-from specviz.ui import controls, experiment, frame, panels, profiler, roofline, sharing, words
+from specviz.hardware.measured import Profile
+from specviz.ui import controls, experiment, frame, panels, positions, profiler, roofline, sharing, words
 from specviz.ui.controls import Refused
 from specviz.ui.experiment import SWEEP
+from specviz.ui.session import Run
 from specviz.workloads import WORKLOADS
 
 RANGES: dict[str, tuple[Any, Any]] = {
@@ -56,11 +58,20 @@ def found() -> dict[str, Found]:
 
 
 def _today() -> Found | None:
-    profile, origin = profiler.current()
-    shared, c = roofline.todays_alpha(), profiles.measured_c(profile) if profile is not None else None
+    run, (profile, origin) = positions.current_run(), profiler.current()
+    if run is None or profile is None or not _timed(run, profile):
+        return None
+    shared, c = roofline.todays_alpha(), profiles.measured_c(profile)
     if shared is None or c is None:
         return None
     return Found(TODAY, shared, c, words.GAMMA["of_run"], words.GAMMA["badges"][origin])
+
+
+def _timed(run: Run, profile: Profile) -> bool:
+    """Whether the drafter of the run is the one that the profile timed: another would cost something else."""
+    pair = controls.offered().get(run.pair_id)
+    drafters = {round_.said.get("drafter") for round_ in run.trace.rounds if round_.drafts}
+    return pair is not None and pair.name == profile.pair and drafters == {"model"}
 
 
 def _swept() -> Found | None:
