@@ -194,4 +194,4 @@ def test_a_trace_that_cannot_be_read_is_refused_in_a_line(tmp_path: Path, capsys
     path.write_text("no trace\n", encoding="utf-8")
     assert main(["rows", str(path), "--out", str(tmp_path / "rows.npz")]) == 2
     assert "line 1" in capsys.readouterr().err
-    assert main(["rows", str(tmp_path / "absent.jsonl"), "--out", str(tmp_path / "rows.npz")]) == 1
+    assert main(["rows", str(tmp_path / "absent.jsonl"), "--out", str(tmp_path / "rows.npz")]) == 2

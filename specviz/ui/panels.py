@@ -38,14 +38,22 @@ def _draw(key: str, make: Callable[[], Panel]) -> None:
         st.text(panel.story)
     if panel.figure is not None:
         plot.draw(panel.figure, key=f"plot_{key}", alt=panel.alt, table=panel.table)
-    elif panel.table.rows:
-        st.markdown(markdown(panel.table))
-        st.caption(words.literal(panel.table.caption))
-    if detail:
-        for line in panel.numbers:
-            st.text(line)
-    if detail > 1:
-        st.code(panel.formula, language=None, wrap_lines=True)
+    else:
+        with _afresh():
+            if panel.table.rows:
+                st.markdown(markdown(panel.table))
+                st.caption(words.literal(panel.table.caption))
+    with _afresh():
+        if detail:
+            for line in panel.numbers:
+                st.text(line)
+        if detail > 1:
+            st.code(panel.formula, language=None, wrap_lines=True)
+
+
+def _afresh() -> Any:
+    """A container in which nothing of before stays: a page that works on for long would else keep what is left over."""
+    return st.empty().container()
 
 
 def markdown(table: Table) -> str:
