@@ -87,9 +87,28 @@ def test_redealing_from_p_gives_the_known_chances_instead_of_p() -> None:
 
 def test_a_wrong_rule_that_comes_out_right_is_called_lucky_not_exact() -> None:
     draws = dealt(trials(P, P)["resample_from_p"])
-    assert draws.verdict == "fits"
-    assert "right at this place" in draws.said(letter)
+    assert draws.verdict == "lucky"
+    assert draws.said(letter).startswith("by luck right at this place")
+    assert draws.said(letter).endswith("p and q are the same")
     assert "exact" not in draws.said(letter)
+
+
+def test_only_what_has_a_bar_is_said_to_end_on_it() -> None:
+    every = {name: dealt(trials()[name], 1_000) for name in ("greedy", "token_match")}
+    told = {name: figures.far([(name, draws)], letter, story=False).story for name, draws in every.items()}
+    assert "end on the bar" in told["token_match"]
+    assert "without a bar" not in told["token_match"]
+    assert "end on the bar" not in told["greedy"]
+    assert "without a bar" in told["greedy"]
+    both = figures.far(list(every.items()), letter, story=False).story
+    assert "end on the bar" in both
+    assert "without a bar" in both
+
+
+def test_what_is_kept_is_written_without_its_rounding_error() -> None:
+    law = np.full(12, 1 / 12)
+    law[0] -= 1e-16
+    assert "kept 1," in out(trials(law, law)["speculative_sampling"]).numbers[0]
 
 
 def test_an_error_too_small_for_the_draws_is_told_and_gets_no_tick() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 
 from specviz.figures import overlap
 from specviz.figures.exact import Exact
-from specviz.losslessness import entrants
+from specviz.losslessness import Entrant, entrants
 from specviz.probability import warp
 from specviz.ui import words
 
@@ -26,7 +28,9 @@ def log(law: tuple[float, ...]) -> np.ndarray:
 def under(p: tuple[float, ...], q: tuple[float, ...], *, story: bool = False, temperature: float = 1.0) -> Exact:
     trials = entrants(log(p), log(q), temperature=temperature, drafter_temperature=temperature)
     names = [f"t{index}" for index in range(len(p))]
-    return overlap.rules(trials, range(len(p)), names, NAMES, story=story)
+    settings = {"temperature": temperature, "drafter_temperature": temperature}
+    change = partial(overlap.change, logits=(log(p), log(q)), settings=settings, by_hand=True)
+    return overlap.rules(trials, range(len(p)), names, NAMES, change=change, story=story)
 
 
 def row(layout: Exact, name: str) -> dict[str, str]:
@@ -124,7 +128,44 @@ def test_what_is_wrong_by_luck_only_in_sight_says_what_to_change(name: str, temp
     layout = under(*overlap.PRESETS[name], temperature=temperature)
     for frame, cells in zip(layout.frames, layout.table.rows, strict=True):
         lucky = frame.wrong and cells[-1] == "0"
-        assert any(f"{change} to see it" in frame.caption for change in overlap.CHANGES.values()) == lucky, frame.title
+        assert ("to see it" in frame.caption) == lucky, frame.title
+        assert temperature == 0 or "above 0" not in frame.caption
+
+
+NARROW = {"temperature": 2.0, "drafter_temperature": 2.0, "top_k": 2, "top_p": 0.05}
+
+
+@pytest.mark.parametrize(
+    ("preset", "settings", "name", "told", "moved"),
+    [
+        ("default", NARROW, "strike_out", "raise top-p", {"top_p": 1.0}),
+        (
+            "default",
+            {"temperature": 0.0},
+            "resample_from_p",
+            "set the target’s temperature above 0",
+            {"temperature": 1},
+        ),
+        ("greedy drafter", {}, "strike_out", "let the drafter want two tokens", None),
+        ("disjoint", {}, "resample_from_p", "let p and q share a token", None),
+    ],
+)
+def test_what_shows_a_hidden_fault_fits_the_settings(
+    preset: str, settings: dict[str, float], name: str, told: str, moved: dict[str, float] | None
+) -> None:
+    logits, plain = [log(law) for law in overlap.PRESETS[preset]], {"temperature": 1.0, "drafter_temperature": 1.0}
+
+    def trial(**changed: float) -> Entrant:
+        every = entrants(*logits, **{**plain, **settings, **changed})  # type: ignore[arg-type]
+        return next(one for one in every if one.name == name)
+
+    assert trial().distance < overlap.ROUNDING
+    by_hand = overlap.change(trial(), (logits[0], logits[1]), {**plain, **settings}, by_hand=True)
+    assert by_hand == told
+    of_run = overlap.change(trial(), (logits[0], logits[1]), {**plain, **settings}, by_hand=False)
+    assert "bend" not in of_run
+    assert "let " not in of_run
+    assert moved is None or trial(**moved).distance > overlap.ROUNDING
 
 
 @pytest.mark.parametrize("shared", [0.825, 0.705, 0.295, 0.5, 1 / 3, 1e-6])

@@ -133,6 +133,27 @@ def test_one_click_takes_another_place_and_the_address_has_it() -> None:
     assert len(options.options) > 6
 
 
+def test_the_place_outlasts_bending_and_another_page() -> None:
+    page = Overlap()
+    asked = [choice.position for choice in page.test.session_state.overlap_choices[1] if choice.instant][3]
+    page.set("button_group", "quick_place", asked).set("button_group", "pq_from", HAND["pq_from"])
+    page.test.query_params.clear()  # as a link to another page and back leaves it
+    page.run()
+    assert page.test.query_params["place"] == str(asked)
+    page.set("button_group", "pq_from", words.OVERLAP["sources"]["run"])
+    assert page.test.selectbox(key="any_place").value == asked
+
+
+def test_what_is_bent_alike_comes_back_alike() -> None:
+    p = [0.9 * 0.9 / 1.71, 0.9 / 1.71]
+    q = [p[0] + 1e-16, p[1] - 2e-16]
+    lists = overlap.heard({"p": p, "q": q})
+    assert lists is not None
+    assert lists["p"] == lists["q"]
+    assert max(abs(float(one) - law) for one, law in zip(lists["p"].split(", "), p, strict=True)) < 1e-15
+    assert "Identical" in "".join(m.value for m in Overlap(**HAND, **lists).test.markdown)
+
+
 def test_one_click_takes_the_place_where_decode_stands() -> None:
     page = Overlap()
     opening = page.shown("place")["title"]

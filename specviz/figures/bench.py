@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from specviz import losslessness
-from specviz.figures import palette
+from specviz.figures import overlap, palette
 from specviz.figures.charts import Panel, colour, escaped, figure, logarithmic
 from specviz.figures.numbers import MOST_DIGITS, odds, probability, significant, times, told_apart
 from specviz.figures.table import Table
@@ -39,16 +39,19 @@ RARE, SURE = 1e-3, 1e-6
 OFF = 1e-9
 """Farther than this from the target's chances is no rounding."""
 
-Judged = Literal["fits", "hidden", "open", "wrong"]
-"""They pass; they pass although the rule is known to be off; an exact rule rarely shows this; it never does."""
+Judged = Literal["fits", "lucky", "hidden", "open", "wrong"]
+"""They pass; so do those of a wrong rule that is right here; they pass although the rule is known to be off; an exact
+rule rarely shows this; it never does."""
 GLYPHS: dict[Judged, str] = {
     "fits": palette.FATES["kept"].glyph,
+    "lucky": palette.FATES["kept"].glyph,
     "hidden": "?",
     "open": "?",
     "wrong": palette.FATES["rejected"].glyph,
 }
 MARKS: dict[Judged, tuple[str, str, str]] = {
     "fits": ("circle", "ink", "passes"),
+    "lucky": ("circle-open-dot", "ink", "passes, by luck"),
     "hidden": ("circle-open", "ink", "passes, though known to be off"),
     "open": ("diamond-open", "ink", "unusual"),
     "wrong": ("x", "rejected", "wrong"),
@@ -56,7 +59,7 @@ MARKS: dict[Judged, tuple[str, str, str]] = {
 """How a verdict is drawn: symbol, colour, word."""
 VERDICTS = {
     "fits": "exact, as far as {count:,} draws can tell",
-    "lucky": "right at this place, as far as {count:,} draws can tell; it need not be at another",
+    "lucky": "by luck right at this place, as far as {count:,} draws can tell: {luck}",
     "hidden": "known to put {off} on the wrong token, too few for {count:,} draws to show",
     "open": "unusual: an exact rule shows this {odds}. Deal again",
     "wrong": "wrong: “{token}” came {seen}, and the target wants it {wanted}",
@@ -71,7 +74,8 @@ OUT_STORY = {
 }
 FAR_STORY = {
     "none": "Nothing is dealt yet. Each rule that is stands here with its verdict.",
-    "some": "Even exact dealing never gives the chances themselves: 99 of 100 exact deals end on the bar.",
+    "bar": "Exact dealing strays from the chances, too: 99 of 100 exact deals end on the bar.",
+    "no_bar": "Where the target wants a single token nothing strays: exact dealing ends at 0, without a bar.",
     "story": "Each rule that was dealt, with its verdict.",
     "pass": " {right} of the {all} that were dealt pass.",
 }
@@ -90,7 +94,7 @@ PAIR_STORY = {
     "exactly": "each pair has exactly the chance that the target gives it",
     "off": "{off} land on the wrong pair",
     "dealt": "{glyph} {verdict}.",
-    "coarse": " The five likeliest tokens have rows of their own; all others count as one token.",
+    "coarse": " The five tokens that either model finds likeliest have rows of their own; all others count as one.",
     "none": "Nothing is dealt yet: the pairs that are written stand here, beside what the target wants.",
 }
 PAIR_DIGITS = (3, 4)
@@ -124,7 +128,13 @@ class Draws:
         """The verdict in words."""
         trial = self.entrant
         return _said(
-            self.comparison, self.outcome.emitted, trial.p, name_of, exact=trial.exact, distance=trial.distance
+            self.comparison,
+            self.outcome.emitted,
+            trial.p,
+            name_of,
+            exact=trial.exact,
+            distance=trial.distance,
+            luck=overlap.luck(trial),
         )
 
 
@@ -304,7 +314,9 @@ def _known(distance: float, said: dict[str, str]) -> str:
 
 
 def _numbers(entrant: Entrant, draws: Draws | None) -> tuple[str, ...]:
-    kept = f"kept {probability(entrant.alone, 4)}" + (", alone as under Sampling" if entrant.kept is None else "")
+    kept = f"kept {probability(_rounded(entrant.alone), 4)}" + (
+        ", alone as under Sampling" if entrant.kept is None else ""
+    )
     distance = probability(entrant.distance if entrant.distance > OFF else 0.0, 4)
     by_chance = f"By its chances (modelled): {kept}, TV distance to the target’s {distance}."
     if draws is None:
@@ -362,16 +374,24 @@ def _short(text: str, length: int = 14) -> str:
 def judged(found: Comparison, *, exact: bool, distance: float) -> Judged:
     """What draws say; what is known of the rule only tells a pass from too few draws."""
     if found.p_value >= RARE:
-        return "fits" if exact or distance <= OFF else "hidden"
+        return "fits" if exact else "lucky" if distance <= OFF else "hidden"
     return "open" if found.p_value >= SURE else "wrong"
 
 
-def _said(found: Comparison, counts: Array, wanted: Array, name_of: NameOf, *, exact: bool, distance: float) -> str:
+def _said(
+    found: Comparison,
+    counts: Array,
+    wanted: Array,
+    name_of: NameOf,
+    *,
+    exact: bool,
+    distance: float,
+    luck: str = "it need not be at another",
+) -> str:
     """The verdict in words."""
     verdict = judged(found, exact=exact, distance=distance)
-    if verdict in ("fits", "hidden"):
-        which = "lucky" if verdict == "fits" and not exact else verdict
-        return VERDICTS[which].format(count=found.count, off=odds(distance))
+    if verdict in ("fits", "lucky", "hidden"):
+        return VERDICTS[verdict].format(count=found.count, off=odds(distance), luck=luck)
     if verdict == "open":
         return VERDICTS["open"].format(odds=odds(found.p_value))
     never = np.flatnonzero((wanted == 0) & (counts > 0))
@@ -398,9 +418,10 @@ def far(dealt: Sequence[tuple[str, Draws]], name_of: NameOf, *, story: bool) -> 
         low, tv, high = told_apart(found.floor[0], found.tv, found.floor[2])
         numbers = () if story else (tv, f"{low} to {high}")
         rows.append((name, f"{draws.count:,}", *numbers, f"{GLYPHS[draws.verdict]} {draws.said(name_of)}"))
-    inside = sum(draws.verdict in ("fits", "hidden") for _, draws in dealt)
+    inside = sum(draws.verdict in ("fits", "lucky", "hidden") for _, draws in dealt)
     table = Table("Each rule that was dealt · simulated", head, tuple(rows))
-    told = FAR_STORY["none" if not dealt else "story" if story else "some"]
+    bars = {"bar" if draws.comparison.floor[2] > 0 else "no_bar" for _, draws in dealt}
+    told = " ".join(FAR_STORY[one] for one in (["none"] if not dealt else ["story"] if story else sorted(bars)))
     return Panel(
         title=FAR_TITLE if not story else "The verdicts",
         story=told + (FAR_STORY["pass"].format(right=inside, all=len(dealt)) if len(dealt) > 1 else ""),

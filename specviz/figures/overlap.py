@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from specviz import losslessness
 from specviz.figures import exact, numbers, place
 from specviz.figures.exact import Bar, Exact, Frame, Label
 from specviz.figures.place import Place
@@ -69,15 +71,34 @@ UNDER = {
     "only_drafter": "comes out too often",
     "missing": "An outline that stays empty: too seldom.",
 }
-CHANGES = {
-    "sure": "set the target’s temperature above 0, or let it want two tokens",
+LUCK = {
+    "sure": "the target wants a single token",
+    "disjoint": "p and q share no token",
+    "drafter_sure": "the drafter wants a single token",
+    "lie": "what the drafter reports happens to be true",
+    "equal": "p and q are the same",
+    "other": "q happens to suit it",
+}
+"""Why nothing is off under a wrong rule."""
+BENDS = {
+    "sure": "let the target want two tokens",
     "disjoint": "let p and q share a token",
-    "drafter_sure": "set the drafter’s temperature above 0, or let it want two tokens",
-    "lie": "set the drafter’s temperature off 1",
+    "drafter_sure": "let the drafter want two tokens",
+    "lie": "bend q",
     "equal": "bend p and q apart",
     "other": "bend q",
 }
-"""What shows the fault of a wrong rule where by luck none is to be seen."""
+"""How a pair that is bent by hand shows the fault."""
+MOVES = {
+    "above": "set the {model}’s temperature above 0",
+    "off": "set the {model}’s temperature off 1",
+    "to": "set the {model}’s temperature to 1",
+    "top_k": "raise top-k",
+    "top_p": "raise top-p",
+    "elsewhere": "take another place",
+}
+TRIED = 64
+"""Tokens of each model, the likeliest, that other settings are tried on."""
 UNDER_FORMULA = (
     "speculative sampling: min(p, q) + (1 − α)·residual = p\n"
     "Gumbel: P(argmax(log p + g) = x) = p(x)\n"
@@ -196,6 +217,7 @@ def rules(
     labels: Sequence[str],
     named: Mapping[str, tuple[str, str]],
     *,
+    change: Callable[[Entrant], str],
     story: bool,
 ) -> Exact:
     """The place under every rule, a frame each, in the form of :mod:`specviz.figures.exact`.
@@ -205,6 +227,7 @@ def rules(
         ids: the tokens that have a bar; all others have one together.
         labels: what those tokens are called.
         named: of each entrant's name, what it is called and a sentence.
+        change: what shows the fault of a wrong rule that by luck shows none, see :func:`change`.
         story: in words, without sizes.
     """
     vocab = entrants[0].p.shape[-1]
@@ -212,7 +235,11 @@ def rules(
     shown = [Label(label) for label in labels]
     shown += [Label(f"{left:,} {'other' if left == 1 else 'others'}", rest=True)] if left else []
     names = tuple(label.token for label in shown)
-    frames = [_frame(entrant, ids, names, named[entrant.name], story=story) for entrant in entrants]
+    captions = [f"{_kept(one, story=story)} · {_comes_out(one, change, story=story)}" for one in entrants]
+    frames = [
+        _frame(entrant, ids, names, named[entrant.name], caption)
+        for entrant, caption in zip(entrants, captions, strict=True)
+    ]
     # One scale for all that want the same; where the target is at temperature 0 it would leave no room for the others.
     tops = [frame.highest or 0.0 for frame, entrant in zip(frames, entrants, strict=True) if entrant.name != "greedy"]
     frames = [
@@ -236,7 +263,7 @@ def rules(
     )
 
 
-def _frame(entrant: Entrant, ids: Sequence[int], names: Sequence[str], named: tuple[str, str], *, story: bool) -> Frame:
+def _frame(entrant: Entrant, ids: Sequence[int], names: Sequence[str], named: tuple[str, str], caption: str) -> Frame:
     wanted, comes = _on(entrant.p, ids), _on(entrant.law, ids)
     bars = []
     for name, want, come in zip(names, wanted, comes, strict=True):
@@ -248,7 +275,7 @@ def _frame(entrant: Entrant, ids: Sequence[int], names: Sequence[str], named: tu
         bars.append(Bar(want, (("both", both),), over, want, off=bool(written), error=written, words=said))
     return Frame(
         title=named[0],
-        caption=f"{_kept(entrant, story=story)} · {_comes_out(entrant, story=story)}",
+        caption=caption,
         bars=tuple(bars),
         wrong=not entrant.exact,
         right=entrant.exact,
@@ -264,14 +291,53 @@ def _kept(entrant: Entrant, *, story: bool) -> str:
     return UNDER["block"].format(kept=said) if entrant.kept is None else said
 
 
-def _comes_out(entrant: Entrant, *, story: bool) -> str:
+def _comes_out(entrant: Entrant, change: Callable[[Entrant], str], *, story: bool) -> str:
     if entrant.exact:
         return UNDER["exact"]
     if entrant.distance < ROUNDING:
-        return UNDER["lucky"].format(change=CHANGES[_hides(entrant)])
+        return UNDER["lucky"].format(change=change(entrant))
     return UNDER["off.story" if story else "off"].format(
         off=_size(entrant.distance), odds=numbers.odds(entrant.distance)
     )
+
+
+def luck(entrant: Entrant) -> str:
+    """Why nothing is off under a wrong rule, in words."""
+    return LUCK[_hides(entrant)]
+
+
+def change(entrant: Entrant, logits: tuple[Array, Array], settings: Mapping[str, Any], *, by_hand: bool) -> str:
+    """What shows the fault of a wrong rule that by luck shows none: the fewest settings with which it was found.
+
+    Args:
+        entrant: by luck it is nowhere off.
+        logits: the target's and the drafter's, (vocab,) each.
+        settings: what :func:`specviz.losslessness.entrants` takes beside them.
+        by_hand: the two can be bent, too.
+    """
+    ids = sorted({int(token) for row in logits for token in top_n(row, min(TRIED, row.shape[-1]))[1]})
+    moves = _moves(settings)
+    sets = [some for size in range(len(moves) + 1) for some in itertools.combinations(moves, size)]
+    plain = np.log(np.arange(1.0, len(ids) + 1))
+    for bent, pair in ((False, [row[ids] for row in logits]), (True, [plain[::-1], plain])):
+        for some in sets[not bent :] if by_hand or not bent else ():
+            moved = {**settings, **{key: value for _, key, value in some}}
+            trials = losslessness.entrants(*pair, **moved)
+            if next(one for one in trials if one.name == entrant.name).distance > ROUNDING:
+                return " and ".join([told for told, _, _ in some] + [BENDS[_hides(entrant)]] * bent)
+    return BENDS[_hides(entrant)] if by_hand else MOVES["elsewhere"]
+
+
+def _moves(settings: Mapping[str, Any]) -> list[tuple[str, str, float]]:
+    """Settings that can still be moved: in words, which, and to what."""
+    moves = []
+    for key, model in (("temperature", "target"), ("drafter_temperature", "drafter")):
+        now = settings[key]
+        how = "above" if now == 0 else "off" if now == 1 else "to"
+        if how != "off" or model == "drafter":
+            moves.append((MOVES[how].format(model=model), key, 0.5 if how == "off" else 1.0))
+    moves += [(MOVES["top_k"], "top_k", 0)] if settings.get("top_k", 0) > 0 else []
+    return moves + ([(MOVES["top_p"], "top_p", 1.0)] if settings.get("top_p", 1.0) < 1 else [])
 
 
 def _hides(entrant: Entrant) -> str:

@@ -10,6 +10,7 @@ import math
 import string
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,8 @@ FROM, PLACE = "pq_from", "place"
 """The parameters of a link that say where the two are from and name a place of the run, by its position."""
 RUN, HAND = words.OVERLAP["sources"].values()
 NAMES = tuple(string.ascii_lowercase[: figures.MOST])
-DIGITS = 6
+DIGITS = 15
+"""As many as a law comes back the same with, and not so many that rounding is seen."""
 LONGEST_QUOTE = 40
 SCALED = 1e-4
 """A list that adds up to 1 but for so much is none that is scaled."""
@@ -310,7 +312,7 @@ def source() -> Frozen:
     if place.laws is None:
         shown |= st.session_state.overlap_good
         usual |= {model: listed(_default(model)) for model in MODELS}
-    elif st.session_state.overlap_place is not None:
+    if st.session_state.overlap_place is not None:  # also while the two are bent: it is what the run comes back to
         shown[PLACE] = str(st.session_state.overlap_place)
     _write(shown, usual)
     return place
@@ -376,11 +378,14 @@ def _set_preset() -> None:
 def heard(told: Any) -> dict[str, str] | None:
     """Both lists as the picture says they were bent; None where it says no such thing."""
     try:
-        lists = {model: listed([float(chance) for chance in told[model]]) for model in MODELS}
-        same = len({len(weights(text)) for text in lists.values()}) == 1
+        p, q = ([float(chance) for chance in told[model]] for model in MODELS)
+        # What was bent alike is alike, whatever rounding made of it.
+        q = [one if abs(one - other) < figures.ROUNDING else other for one, other in zip(p, q, strict=True)]
+        for law in (p, q):
+            weights(listed(law))
     except (TypeError, KeyError, ValueError):
         return None
-    return lists if same else None
+    return {"p": listed(p), "q": listed(q)}
 
 
 def _bent() -> None:
@@ -540,7 +545,10 @@ def panels(place: Frozen) -> Scene:
         names = {one.name: (words.ENTRANTS[one.name], words.OVERLAP["hints"][one.name]) for one in shown}
         called = [place.called(i) for i in few]
         with above:
-            components.rules(figures.rules(shown, few, called, names, story=story), detail=detail, badge="modelled")
+            settings = {SETTING[key]: value for key, value in said.items()}
+            change = partial(figures.change, logits=place.logits, settings=settings, by_hand=hand)
+            layout = figures.rules(shown, few, called, names, change=change, story=story)
+            components.rules(layout, detail=detail, badge="modelled")
             if story:
                 st.caption(
                     words.OVERLAP["story"].format(names=" · ".join(words.ENTRANTS[one] for one in RARE_ENTRANTS))
