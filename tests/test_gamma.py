@@ -84,6 +84,13 @@ def test_where_a_draft_brings_what_it_costs_none_is_said_to_cost_more() -> None:
     assert "no draft brings more than it costs" in gamma.story(Scene(0.3, 0.3, 4))
 
 
+@given(st.integers(0, 1_000), st.integers(0, 1_000))
+def test_costs_in_the_same_words_are_the_same_to_a_thousandth(one: int, other: int) -> None:
+    a, b = one / 1_000, other / 1_000
+    assert (gamma.cost(a) == gamma.cost(b)) == (a == b)
+    assert (gamma.ratio(a) == gamma.ratio(b)) == (a == b)
+
+
 def test_a_loss_is_told_as_one() -> None:
     assert "0.29×, slower than the target alone; the drafter’s reads eat it" in gamma.story(Scene(0.3, 0.5, 8))
 
@@ -113,7 +120,8 @@ def test_the_map_agrees_with_the_theory() -> None:
         best = theory.optimal_gamma(gamma.ALPHAS[row], gamma.RATIOS[column], 40)
         assert heat.text[row][column] == str(best)
         assert heat.z[row][column] == pytest.approx(math.log2(best + 1))
-    labels = panel.figure.data[1]
+    labels = panel.figure.data[-1]
+    assert labels.mode == "text", "the numbers lie above the marks"
     at = list(zip(labels.x, labels.y, strict=True)).index((0.05, 0.8))
     assert labels.text[at] == "8"
 
@@ -126,8 +134,9 @@ def test_the_map_marks_what_is_set_and_what_came_out_today() -> None:
     both = gamma.best_map(SCENE, [TODAY, SWEPT])
     assert (*trace(both, "the sweep").x, *trace(both, "the sweep").y) == (0.2, 0.5)
     assert both.badge == "modelled · recorded · measured"
-    assert "The plus: shared 0.50, c 0.20, of the sweep below." in both.numbers
+    assert "The square: shared 0.50, c 0.20, of the sweep below." in both.numbers
     assert len(gamma.best_map(SCENE, []).figure.data) == len(panel.figure.data) - 1
+    assert all("open" in one.marker.symbol for one in both.figure.data[1:-1]), "a number shows in it"
 
 
 def test_a_slider_answers_within_a_tenth_of_a_second() -> None:
@@ -369,6 +378,22 @@ def test_of_too_few_rounds_nothing_is_concluded() -> None:
     assert sweep.lost_most(few) is None
     enough = begun(sweep.FEW)
     assert all(panel.story != said for panel in measured_panels(enough, Policy(4)))
+
+
+def test_only_gammas_that_stop_early_are_not_told_as_nothing() -> None:
+    early = sweeps.sweep([sweeps.run(policy, drafts=2) for policy in sweeps.EARLY])
+    stories = [panel.story for panel in measured_panels(early, sweeps.EARLY[0])]
+    assert stories.count("No fixed gamma was measured so far.") == 3
+    assert sweep.headline(early) == "The target alone was not measured, so no speed over it is told."
+    assert not any("Nothing was drafted" in story or "fewer than" in story for story in stories)
+
+
+@pytest.mark.parametrize("changed", [{"seconds": 0.0}, {"emitted": 0}])
+def test_where_nothing_took_time_or_nothing_came_none_is_the_fastest(changed: dict[str, Any]) -> None:
+    empty = sweeps.sweep([replace(sweeps.run(policy), **changed) for policy in sweeps.FIXED])
+    told = [sweep.headline(empty), *(panel.story for panel in measured_panels(empty, Policy(4)))]
+    assert told[:2] == ["No speed can be told: no tokens came, or they took no time."] * 2
+    assert not any("fastest" in one or "The best" in one or "fewer than" in one for one in told)
 
 
 def test_what_luck_could_make_is_no_verdict() -> None:

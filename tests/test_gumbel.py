@@ -191,6 +191,19 @@ def test_the_story_holds_at_the_edges(family: str, pair: str, told: str) -> None
     assert told in gumbel.match(family, pair, 0).story
 
 
+@pytest.mark.parametrize("name", gumbel.FAMILIES[:-1])
+def test_each_family_says_how_far_its_axis_reaches(name: str) -> None:
+    """Else a figure that showed another family keeps that one's."""
+    drawn = gumbel.match(name, next(iter(gumbel.PAIRS)), 0).figure
+    assert drawn is not None
+    at = gumbel.family(name, next(iter(gumbel.PAIRS))).at
+    low, high = drawn.layout.xaxis.range
+    if drawn.layout.xaxis.type == "log":
+        low, high = 10**low, 10**high
+    assert low < at[0] < at[-1] < high
+    assert high - at[-1] < (at[-1] - at[0]) / 10
+
+
 def test_the_places_of_the_run_lie_between_the_lines(run: Trace) -> None:
     panel = gumbel.places(run, "recorded")
     points = [t for t in panel.figure.data if t.mode == "markers"]  # type: ignore[union-attr]
@@ -306,7 +319,7 @@ def test_a_row_that_says_little_still_races() -> None:
     bare = Row(7, (traces.Token(3, "61", 1.0, 1.0),))
     row = gumbel.with_noise(bare, 1)
     shown = gumbel.with_new_noise(row, gumbel.naming(Texts({3: b"<b>"}), row), "t", 1)
-    assert shown.story == "<b> is home first in both races: the draft stays."
+    assert shown.story == "“<b>” is home first in both races: the draft stays."
 
 
 # --- invariance -------------------------------------------------------------------------------------------------------

@@ -14,6 +14,8 @@ from streamlit.testing.v1 import AppTest
 
 from specviz import experiments
 from specviz.experiments import Policy, Sweep
+from specviz.figures.gamma import ratio
+from specviz.figures.numbers import probability
 from specviz.ui import loader as loader_module
 from specviz.ui import recordings, session, words
 from specviz.ui.experiment import Running
@@ -255,6 +257,27 @@ def test_todays_numbers_are_never_those_of_a_sweep_and_a_running_sweep_has_none(
         patch.setattr("specviz.ui.experiment.work", lambda kind, slot: None)
         running = Gamma(sweep=sweeps.sweep(), sweep_origin="here", sweep_running=Running(wanted=True))
     assert offered(running) == {"take_today": before["take_today"]}
+    assert "ways to draft" in running.told
+    assert "about" not in next(one.value for one in running.test.caption if "ways to draft" in one.value), "told below"
+
+
+def test_the_sliders_take_what_came_out_as_it_is_said_on_the_map() -> None:
+    page = Gamma(sweep=sweeps.sweep([sweeps.run(policy, alpha=0.4321) for policy in sweeps.FIXED]), sweep_origin="here")
+    page.press("take_today")
+    alpha, c = (page.test.slider(key=key).value for key in ("theory_alpha", "theory_c"))
+    label = page.test.button(key="take_today").label
+    assert label.endswith(f"{probability(alpha)}, c {ratio(c)}")
+    assert f"The diamond: shared {probability(alpha)}, c {ratio(c)}, " in page.told
+    page.press("take_sweep")
+    slider = page.test.slider(key="theory_alpha")
+    assert slider.value == 0.432
+    assert slider.proto.format % slider.value == "0.432"
+
+
+@pytest.mark.parametrize("called", ["all", "All", " all"])
+def test_a_workload_is_never_called_as_all_of_them_are(called: str) -> None:
+    page = Gamma(sweep=sweeps.sweep([sweeps.run(policy, called) for policy in sweeps.FIXED]), sweep_origin="file")
+    assert list(page.test.selectbox(key="workload").options) == ["all", "“All”"]
 
 
 def test_a_run_whose_drafter_the_profile_did_not_time_leaves_no_cross(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,8 +29,8 @@ CHEAPEST, DEAREST = 0.005, 1.0
 RATIOS = tuple(CHEAPEST * (DEAREST / CHEAPEST) ** (step / 40) for step in range(41))
 LABELLED_ALPHAS = (0.1, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.96)
 LABELLED_RATIOS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
-SYMBOLS = (("x-thin", "cross"), ("cross-thin", "plus"))
-"""Of what came out, and what they are called."""
+SYMBOLS = (("diamond-open", "diamond"), ("square-open", "square"))
+"""Of what came out, and what they are called: open, for a number may stand in them."""
 FACTORS = (0.125, 0.25, 0.5, 1, 2, 4, 8, 16, 32, 64)
 
 
@@ -71,8 +71,10 @@ class Found:
 
 
 def ratio(c: float) -> str:
-    """c as people read it: two decimals, more where it is small."""
-    return f"{c:.2f}" if c == 0 or c >= 0.1 else significant(c, 2)
+    """c as people read it: to a thousandth, as the sliders have it, more where it is small."""
+    if 0 < c < 0.01:
+        return significant(c, 2)
+    return f"{c:.2f}" if f"{c:.3f}".endswith("0") else f"{c:.3f}"
 
 
 def cost(c: float) -> str:
@@ -80,7 +82,7 @@ def cost(c: float) -> str:
     if c in (0, 1):
         return "as much as the target’s" if c else "nothing"
     parts = round(1 / c) if c > 0.05 else 0
-    if 2 <= parts <= len(ORDINALS) and abs(c - 1 / parts) < 0.005:
+    if 2 <= parts <= len(ORDINALS) and abs(c - 1 / parts) < 0.0005:
         return f"{'half' if parts == 2 else f'a {ordinal(parts)}'} of the target’s"
     return f"{ratio(c)} of the target’s"
 
@@ -271,11 +273,11 @@ def best_map(scene: Scene, found: Sequence[Found]) -> Panel:
     """The best gamma over alpha and c, with what is set and what came out on it."""
     drawn = go.Figure(_ground())
     marks: list[tuple[str, float, float, str, dict[str, Any]]] = [
-        ("yours", scene.alpha, scene.c, "circle-open", {"size": 16, "line": {"width": 2.5}})
+        ("yours", scene.alpha, scene.c, "circle-open", {"size": 22, "line": {"width": 2.5}})
     ]
     for one, (symbol, _) in zip(found, SYMBOLS, strict=False):
-        line = {"width": 3, "color": colour("ink")}
-        marks.append((f"{one.name} ({one.badge})", one.alpha, one.c, symbol, {"size": 14, "line": line}))
+        line = {"width": 2.5, "color": colour("ink")}
+        marks.append((f"{one.name} ({one.badge})", one.alpha, one.c, symbol, {"size": 22, "line": line}))
     for name, alpha, c, symbol, marker in marks:
         drawn.add_scatter(
             x=[min(max(c, CHEAPEST), DEAREST)],
@@ -286,6 +288,8 @@ def best_map(scene: Scene, found: Sequence[Found]) -> Panel:
             cliponaxis=False,
             hovertemplate=escaped(f"{name}: shared {probability(alpha)}, c {ratio(c)}") + "<extra></extra>",
         )
+    ground, numbers, *marked = drawn.data
+    drawn.data = (ground, *marked, numbers)  # the numbers lie above the marks
     told = _here(found[0]) if found else "The numbers are the best gamma. Where they are 0, no draft pays."
     return Panel(
         "Where drafting pays",

@@ -240,11 +240,11 @@ def _shown(laid: Place, row: Row, texts: Texts, lines: tuple[str, ...], badge: s
     assert ours is not None
     assert theirs is not None
     if ours.id == theirs.id:
-        story = f"{texts(ours.id)} is home first in both races: the draft stays."
+        story = f"“{texts(ours.id)}” is home first in both races: the draft stays."
     else:
         story = (
-            f"{texts(theirs.id)} is home first for the drafter, {texts(ours.id)} for the target: the draft goes, and "
-            "the target’s own winner is written. It would have been written whatever was drafted."
+            f"“{texts(theirs.id)}” is home first for the drafter, “{texts(ours.id)}” for the target: the draft goes, "
+            "and the target’s own winner is written. It would have been written whatever was drafted."
         )
     return Shown(laid, story, lines, badge, race, texts)
 
@@ -313,7 +313,7 @@ def sums(shown: Shown) -> Sums:
         rows.append((label, probability(token.p), probability(token.q), _signed(token.noise or 0.0), *cells))
     table = Table("The same race as sums; ⚑ wins", ("token", "p", "q", "g", "log p + g", "log q + g"), tuple(rows))
     alt = "Two bars for every token, of the same signed length g: one from log p, one from log q. " + " ".join(
-        f"{name} ends furthest right with {texts(won.id)}."
+        f"{name} ends furthest right with “{texts(won.id)}”."
         for name, model in (("The target’s", "target"), ("The drafter’s", "drafter"))
         if (won := race.winner(model)) is not None
     )
@@ -425,8 +425,11 @@ def match(name: str, chosen: str, seed: int) -> Panel:
     found = [agreement(pair, seed + index * 100_003) for index, pair in enumerate(along.pairs)]
     heat = name == HEAT
     ticks = {"type": "log", "tickvals": [0.1, 0.3, 1, 3], "ticktext": ["0.1", "0.3", "1", "3"]} if heat else {}
+    low, high = (math.log10(along.at[0]), math.log10(along.at[-1])) if heat else (along.at[0], along.at[-1])
+    room = (high - low) / 50
+    reach = [low - room, high + room]  # told, for the figure may have had another family's before
     drawn = figure(
-        x={"title": along.axis} | ticks,
+        x={"title": along.axis, "range": reach} | ticks,
         y={"title": "chance that both pick the same token", "range": [0, 1.04]},
         hovermode="x unified",
     )
@@ -449,9 +452,9 @@ def match(name: str, chosen: str, seed: int) -> Panel:
     )
     outside = sum(not one.low <= one.exact <= one.high for one in found)
     last = found[-1]
-    ends = f"“{chosen}”" if name in OWN_PAIR else along.told.partition(":")[0]
+    whose = f"“{chosen}”" if name in OWN_PAIR else along.told.partition(":")[0]
     table = Table(
-        f"{name}: {along.told}; {ends}",
+        f"{name}: {along.told}; {whose}",
         (along.axis, "1 − TV", "exact", f"seen in {RACES:,}", "95 % band", "(1 − TV)/(1 + TV)", "Σ p·q"),
         tuple(
             (
@@ -725,10 +728,10 @@ def replay(site: Site, texts: Texts, whole: Check, badge: str, digits: int = 3) 
 
 def _again(won: int | None, site: Site, texts: Texts) -> str:
     if won is None:
-        return f"nobody is home, and the text has {texts(site.written)}"
+        return f"nobody is home, and the text has “{texts(site.written)}”"
     if won == site.written:
-        return f"{texts(won)} is first home again, as in the text"
-    return f"{texts(won)} is first home now, and the text has {texts(site.written)}"
+        return f"“{texts(won)}” is first home again, as in the text"
+    return f"“{texts(won)}” is first home now, and the text has “{texts(site.written)}”"
 
 
 def _distance(largest: float) -> str:

@@ -74,13 +74,23 @@ def drafting(sweep: Sweep, policies: Sequence[Policy]) -> list[Policy]:
 
 
 def too_little(sweep: Sweep) -> str:
-    """What is said while no policy had rounds enough."""
+    """What is said while nothing can be compared: what is missing."""
     runs = [run for run in sweep.runs if run.policy.gamma]
     if not runs:
         return "Nothing was drafted so far: there is no gamma to compare the target alone with."
+    if len(sure(sweep, sweep.policies())) == len(sweep.policies()):
+        if sweep.plain_policy() is None:
+            return "The target alone was not measured, so no speed over it is told."
+        return "No speed can be told: no tokens came, or they took no time."
     written = round(sum(run.emitted for run in runs) / len(runs))
     of = "" if sweep.max_new_tokens is None else f" of {sweep.max_new_tokens:,}"
     return f"{written:,}{of} tokens a run, {FEW_ROUNDS.partition(':')[0]}: too little to say."
+
+
+def _too_little_fixed(sweep: Sweep) -> str:
+    """The same where only fixed gammas count."""
+    early = any(run.policy.adaptive for run in sweep.runs)
+    return "No fixed gamma was measured so far." if early and not _only_fixed(sweep).runs else too_little(sweep)
 
 
 def lost_most(sweep: Sweep) -> tuple[str, Policy] | None:
@@ -367,8 +377,10 @@ def _speed_story(sweep: Sweep) -> str:
     drafts, plain = drafting(sweep, fixed(sweep)), sweep.plain_policy()
     best, worst = fastest(sweep, drafts), min(drafts, key=lambda one: rate(sweep, one) or 0, default=None)
     if best is None or worst is None or (plain is not None and not sure(sweep, [plain])):
-        return too_little(sweep)
+        return _too_little_fixed(sweep)
     quickest, slow = speed(sweep, best), speed(sweep, worst)
+    if plain is not None and (quickest is None or slow is None):
+        return too_little(sweep)
     if plain is None or quickest is None or slow is None:
         return f"{_opened(best)} is the fastest so far. The target alone was not measured, so no speed over it is told."
     near = margin(sweep, best, plain)
@@ -523,7 +535,7 @@ def _yield_story(sweep: Sweep) -> str:
         if (brought := per_read(sweep, one)) is not None
     ]
     if not seen:
-        return too_little(sweep)
+        return _too_little_fixed(sweep)
     first, last = seen[0], seen[-1]
     if len(seen) == 1:
         return f"Gamma {first[0]} brings {first[1]:.2f} tokens a read, give or take {first[2]:.2f} of luck."
@@ -588,8 +600,8 @@ def places(sweep: Sweep, badge: str) -> Panel:
             "Two effects, against each other. Easier text: a late place is judged only where every draft before it "
             "stayed. Distance: further ahead a drafter that guesses from one state, or copies, agrees less; a small "
             "model reads the drafts that stayed, just as the target does.",
-            "Every gamma drafts the same texts with the same seed, so the counts repeat each other: where luck is "
-            "told, all gammas together count as one.",
+            "Every gamma starts from the same prompts and seed, and its texts run alike for a while, so the counts are "
+            "not independent: where luck is told, all gammas together count as one.",
             *((f"{together}: {probability(shared, 3)}. {theirs}",) if shared is not None else ()),
         ),
         "alpha at place i = mean Σ min(p, q) over rounds that judged place i\n"
@@ -668,9 +680,9 @@ def _places_story(sweep: Sweep, counted: Sequence[Place]) -> str:
     """The first place beside all later ones that are solid, and which of two effects that shows."""
     seen = [(at + 1, place) for at, place in enumerate(counted) if place.judged >= FEW]
     gammas = len(sure(sweep, [one for one in fixed(sweep) if one.gamma]))
-    if alpha(sweep) is None:
-        return too_little(sweep)
-    if len(seen) < 2 or seen[0][0] != 1:
+    if not gammas:
+        return _too_little_fixed(sweep)
+    if alpha(sweep) is None or len(seen) < 2 or seen[0][0] != 1:
         return "Too few drafts were judged so far to tell the places apart."
     first, later = seen[0][1], [place for _, place in seen[1:]]
     after = Place(sum(one.judged for one in later), 0, math.fsum(one.shared for one in later))
@@ -690,7 +702,7 @@ def _places_story(sweep: Sweep, counted: Sequence[Place]) -> str:
 def _luck(place: Place, gammas: int) -> float:
     """Twice the standard error of a place's alpha, at most: what is between 0 and 1 spreads no wider than a coin.
 
-    Gammas that draft the same texts repeat each other: together they count as one.
+    Texts under different gammas run alike for a while, so the counts are not independent: together they count as one.
     """
     mean = min(max(place.alpha or 0.0, 0.0), 1.0)
     return 2 * math.sqrt(mean * (1 - mean) * gammas / place.judged) if place.judged else 0.0
@@ -819,7 +831,7 @@ def _written(sweep: Sweep) -> tuple[str, ...]:
     """Tokens a second of the target alone, of the best fixed gamma and of the best that stops early."""
     plain = sweep.plain_policy()
     best = [fastest(sweep, drafting(sweep, some)) for some in (fixed(sweep), adaptive(sweep))]
-    ours = [one for one in (plain, *best) if one is not None and sure(sweep, [one])]
+    ours = [one for one in (plain, *best) if one is not None and sure(sweep, [one]) and rate(sweep, one)]
     told = ", ".join(f"{_number(rate(sweep, one))} ({name(one)})" for one in ours)
     return (f"Tokens a second: {told}.",) if told else ()
 

@@ -13,6 +13,7 @@ from specviz.figures import gamma as figures
 from specviz.figures import sweep as sweeps
 from specviz.figures.charts import Panel
 from specviz.figures.gamma import MOST, Found, Scene
+from specviz.figures.numbers import probability
 from specviz.hardware import measured as profiles
 from specviz.hardware.measured import Profile
 from specviz.ui import controls, experiment, frame, panels, positions, profiler, roofline, sharing, words
@@ -31,6 +32,8 @@ SAID = (*RANGES, "workload", "explained")
 """Controls that the page itself writes into the address."""
 KNOWN = (*SAID, "detail")
 USUAL_GAMMA, USUAL_C = 4, 0.1
+DIGITS = 3
+"""Of the sliders' shares and costs."""
 LOSING = {"theory_alpha": 0.3, "theory_c": 0.5, "theory_gamma": 8}
 """What loses where nothing was measured: a drafter of half the target's cost that agrees three times in ten."""
 LENGTHS = (24, 48, 96)
@@ -64,7 +67,7 @@ def _today() -> Found | None:
     shared, c = roofline.todays_alpha(), profiles.measured_c(profile)
     if shared is None or c is None:
         return None
-    return Found(TODAY, shared, c, words.GAMMA["of_run"], words.GAMMA["badges"][origin])
+    return _found(TODAY, shared, c, words.GAMMA["of_run"], origin)
 
 
 def _timed(run: Run, profile: Profile) -> bool:
@@ -81,7 +84,12 @@ def _swept() -> Found | None:
     shared, c = sweeps.alpha(sweep), sweeps.ratio(sweep)
     if shared is None or c is None:
         return None
-    return Found(SWEPT, shared, c, words.GAMMA["of_sweep"], words.GAMMA["badges"][origin])
+    return _found(SWEPT, shared, c, words.GAMMA["of_sweep"], origin)
+
+
+def _found(name: str, shared: float, c: float, source: str, origin: str) -> Found:
+    """What came out, as exact as the sliders: a mark and the sliders that took its numbers say the same."""
+    return Found(name, round(shared, DIGITS), round(c, DIGITS), source, words.GAMMA["badges"][origin])
 
 
 def _usual() -> dict[str, Any]:
@@ -101,7 +109,7 @@ def _usual() -> dict[str, Any]:
 
 def _within(key: str, value: float) -> float:
     low, high = RANGES[key]
-    return min(max(round(value, 2), low), high)
+    return min(max(round(value, DIGITS), low), high)
 
 
 # --- the heading and the sidebar --------------------------------------------------------------------------------------
@@ -136,7 +144,10 @@ def _names() -> dict[str, dict[Any, str]]:
 
 def _shown(workload: str) -> str:
     """A workload of a file may be called anything."""
-    return sharing.visible_reason(workload) if workload not in (*WORKLOADS, OWN) else workload
+    if workload in (*WORKLOADS, OWN):
+        return workload
+    shown = sharing.visible_reason(workload)
+    return f"“{shown}”" if shown.lower() == words.GAMMA["all"] else shown
 
 
 def _arrival() -> None:
@@ -202,13 +213,19 @@ def sidebar() -> Scene:
     with st.sidebar:
         for key in RANGES:
             if key != "theory_ops" or not story:
-                step: Any = 1 if key == "theory_gamma" else 0.01
+                step, form = (1, "%d") if key == "theory_gamma" else (10**-DIGITS, f"%.{DIGITS}f")
                 st.session_state.setdefault(key, usual[key])
-                st.slider(words.GAMMA[key], *RANGES[key], step=step, key=key)
+                st.slider(words.GAMMA[key], *RANGES[key], step=step, format=form, key=key)
         st.caption(words.GAMMA["from"].format(alpha=usual["theory_alpha"], cost=figures.cost(usual["theory_c"])))
-        for name, one in found().items():
+        for name in (TODAY, SWEPT):
+            one = found().get(name)
+            if one is None:
+                st.empty()
+                continue
             st.button(
-                words.GAMMA["take.story" if story else "take"].format(name=name, alpha=one.alpha, c=one.c),
+                words.GAMMA["take.story" if story else "take"].format(
+                    name=name, alpha=probability(one.alpha), c=figures.ratio(one.c)
+                ),
                 key=f"take_{name.rpartition(' ')[-1]}",
                 on_click=_take,
                 args=(one,),
@@ -286,8 +303,7 @@ def measured(scene: Scene) -> Any:
         policy = _choose("explained")
     chosen, badge = _selected(sweep), words.GAMMA["badges"][origin]
     st.markdown(f"**{words.literal(sweeps.headline(chosen))}**")
-    if not _story() and (tied := sweeps.tied(chosen, scene, policy)):
-        st.text(tied)
+    panels.shown(st.text, "" if _story() else sweeps.tied(chosen, scene, policy))
     by_policy, by_gamma = (chosen, policy, badge), (chosen, badge)
     panels.row(_kept("speeds", sweeps.speeds, *by_policy), _kept("waterfall", sweeps.waterfall, *by_policy))
     panels.row(_kept("yields", sweeps.yields, *by_gamma), _kept("places", sweeps.places, *by_gamma))
@@ -366,7 +382,7 @@ def _buttons() -> Any:
     asked = {"prompts": prompts, "policies": experiments.policies(drafter), "max_new_tokens": tokens}
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="sweep_row"):
         experiment.start(SWEEP, asked, disabled=not prompts)
-        st.caption(_amount(asked), width="content")
+        st.caption(_amount(asked, timed=not experiment.state(SWEEP).wanted), width="content")
         experiment.cancel(SWEEP)
     with st.expander(words.GAMMA["measure"]):
         busy = experiment.state(SWEEP).wanted
@@ -414,7 +430,8 @@ def _buttons() -> Any:
     return slot
 
 
-def _amount(asked: Mapping[str, Any]) -> str:
+def _amount(asked: Mapping[str, Any], *, timed: bool) -> str:
+    """How much there is to measure, and how long that takes at the pace of the sweep shown."""
     count = sum(map(len, asked["prompts"].values()))
     prompts = words.GAMMA["prompts"][count != 1].format(count=count)
     told = words.GAMMA["amount"].format(
@@ -426,7 +443,7 @@ def _amount(asked: Mapping[str, Any]) -> str:
     sweep, _ = record()
     rates = [sweeps.rate(sweep, one) for one in asked["policies"]] if sweep is not None else []
     known = [one for one in rates if one is not None]
-    if not (count and known):
+    if not (timed and count and known):
         return told
     seconds = count * asked["max_new_tokens"] * sum(1 / one for one in known) * len(rates) / len(known)
     return told + words.GAMMA["about"].format(time=experiment.duration(seconds))

@@ -208,7 +208,7 @@ def _opening(trace: Trace) -> int:
 def _raced(trace: Trace, key: str) -> Site:
     """A place of the run at which both models spoke, and the buttons to the ones beside it."""
     places, opening = figures.raced(trace), _opening(trace)
-    chosen = _place(trace, places, opening, key, width=200)
+    chosen = _place(trace, places, opening, key, "place.drafted", width=230)
     index = places.index(chosen)
 
     def go(number: int) -> None:
@@ -228,14 +228,16 @@ def _raced(trace: Trace, key: str) -> Site:
     return chosen
 
 
-def _place(trace: Trace, places: Sequence[Site], opening: int, key: str, width: Any = "stretch") -> Site:
+def _place(
+    trace: Trace, places: Sequence[Site], opening: int, key: str, word: str = "place", width: Any = "stretch"
+) -> Site:
     """The one of ``places`` that the visitor chose, by its number in the text."""
     numbers = [site.number for site in places]
     if st.session_state.get(key, opening) not in numbers:  # the run became another one
         st.session_state[key] = opening
     if len(numbers) == 1:
         return places[0]
-    label = words.GUMBEL["place"].format(last=len(trace.text_ids))
+    label = words.GUMBEL[word].format(count=len(places), last=len(trace.text_ids))
     chosen = st.select_slider(label, numbers, opening, key=key, bind=BOUND, width=width)
     return places[numbers.index(chosen)]
 
