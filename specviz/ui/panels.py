@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -36,24 +37,23 @@ def _draw(key: str, make: Callable[[], Panel]) -> None:
             st.subheader(panel.title, anchor=False, width="content")
             st.badge(panel.badge, color="gray")
         st.text(panel.story)
+    # Every part has its place, empty or not: while a page works on, what moved up would stand beside leftovers.
+    table = panel.table if panel.figure is None and panel.table.rows else None
     if panel.figure is not None:
         plot.draw(panel.figure, key=f"plot_{key}", alt=panel.alt, table=panel.table)
     else:
-        with _afresh():
-            if panel.table.rows:
-                st.markdown(markdown(panel.table))
-                st.caption(words.literal(panel.table.caption))
-    with _afresh():
-        if detail:
-            for line in panel.numbers:
-                st.text(line)
-        if detail > 1:
-            st.code(panel.formula, language=None, wrap_lines=True)
+        st.markdown(markdown(table) if table else "")  # an empty place would leave a figure of before standing
+    shown(st.caption, words.literal(table.caption) if table else "")
+    shown(st.text, "\n\n".join(panel.numbers) if detail else "")
+    shown(partial(st.code, language=None, wrap_lines=True), panel.formula if detail > 1 else "")
 
 
-def _afresh() -> Any:
-    """A container in which nothing of before stays: a page that works on for long would else keep what is left over."""
-    return st.empty().container()
+def shown(draw: Callable[[str], Any], text: str) -> None:
+    """Draw a text, or hold its place where there is none."""
+    if text:
+        draw(text)
+    else:
+        st.empty()
 
 
 def markdown(table: Table) -> str:
