@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -140,7 +141,9 @@ def test_tokens_come_and_go(page: Page) -> None:
     expect(typed(page, "p", "d")).to_have_value("0.10")
     expect(page.locator(".st-key-rules .names").first).to_have_text("abcd")
     page.get_by_role("button", name="take a away").click()
-    expect(page.get_by_role("textbox", name="p, the target’s")).to_have_value("0.490909, 0.327273, 0.181818")
+    expect(page.get_by_role("textbox", name="p, the target’s")).to_have_value(
+        re.compile(r"0\.490909\d*, 0\.32727\d*, 0\.181818\d*")
+    )
     page.get_by_role("button", name="take a away").click()
     expect(page.get_by_role("button", name="take a away")).to_be_hidden()
 
