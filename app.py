@@ -28,6 +28,6 @@ if not bare:  # slow work last, so that the frame stands still
         stage.stage(wanted)
 if controls.read(opening) != wanted:  # the address asked for something else
     st.rerun()
-session.settle()
+session.settle(unfinished=bare)
 if not bare:
     memory.freeze_once()

@@ -101,6 +101,8 @@ class Decode:
     views: dict[bool, View] = field(default_factory=dict)
     settled: bool = False
     """Whether the page has run as a whole."""
+    unfinished: bool = False
+    """That run left out what follows when the browser has painted it."""
 
     @property
     def said(self) -> str:
@@ -142,9 +144,10 @@ def bare() -> bool:
     return not state().settled and not st.query_params
 
 
-def settle() -> None:
-    """The page has run once."""
-    state().settled = True
+def settle(*, unfinished: bool) -> None:
+    """The page has run once; ``unfinished``: without what follows when it is painted."""
+    now = state()
+    now.unfinished, now.settled = unfinished, True
 
 
 def _opened(wanted: Wanted, arrival: Arrival) -> Decode:

@@ -280,10 +280,12 @@ def _picked() -> None:
 def _painted() -> None:
     """The first page is painted: now there is time to import torch, and for the rest of the page."""
     now = session.state()
-    now.painted = True
     pair_id = now.run.pair_id
-    if preloads() and loader().status(pair_id).state == "idle":
+    starts = preloads() and loader().status(pair_id).state == "idle"
+    if starts:
         loader().start(pair_id)
+    # Run anew only for what is still to come: whoever turns to another page in this moment would be called back.
+    now.painted = now.unfinished or starts
 
 
 def _turned() -> None:
